@@ -38,6 +38,7 @@ class FilledIndex {
     auto index = std::make_unique<FilledIndex>(*geometry, *std::move(pool));
     if (auto status = index->index().shape().TakeUp({}); !status.ok()) return status;
     index->index().Open(0);
+    (void)index->index().Count(index->index().size());
     for (uint64_t i = 0; i < kKeysBefore; ++i) {
       if (!index->Insert()) return Status(Code::kInternal, "the index has no room");
     }

@@ -56,7 +56,7 @@ class Index {
   // used: the number of used slots, if the pool says it. at_rest: the sum that the last server left, if it is known.
   void Open(std::optional<uint64_t> used, std::optional<format::RestSum> at_rest = std::nullopt) {
     slots_.GrowChecks(size());
-    slots_.rest() = RestCheck(at_rest, size());
+    mender_.BeginRest(at_rest);
     census_.Begin(used);
   }
   // Counts this many more slots. Returns true once all are counted.

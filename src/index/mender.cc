@@ -14,6 +14,7 @@ Mender::Mended Mender::Mend(Slot slot) {
   if (UndoFlip(slot, entry)) return Mended::kUndone;
   slots_.TakeAsItStands(slot, entry);
   kept_.push_back(slot);
+  has_news_ = true;
   news_.Add(entry);
   return Mended::kKept;
 }

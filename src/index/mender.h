@@ -55,6 +55,15 @@ class Mender {
     return found;
   }
 
+  // The last server left this sum. Nothing: it is unknown, and CheckRest has nothing to compare.
+  void BeginRest(std::optional<format::RestSum> at_rest) {
+    slots_.rest() = RestCheck(at_rest, view_.size());
+    has_news_ = rest_is_due();
+  }
+  // There may be something to do: a check of the sum, or kept slots to tell. The shard asks in each step.
+  [[nodiscard]] bool has_news() const { return has_news_; }
+  // The caller has done what there was to do for now.
+  void EndNews() { has_news_ = rest_is_due() || !kept_.empty(); }
   // CheckRest has not been called yet, and the last server has left a sum.
   [[nodiscard]] bool rest_is_due() const { return slots_.rest().is_due(); }
   // CheckRest may be called.
@@ -65,7 +74,6 @@ class Mender {
   // entry, or has not counted the slot.
   void Undo(Slot slot, const format::IndexEntry& undone);
 
-  [[nodiscard]] bool has_kept() const { return !kept_.empty(); }
   // Returns the slots that were kept since the last call.
   [[nodiscard]] std::vector<Slot> TakeKept() { return std::exchange(kept_, {}); }
   // Returns how many flips were undone since the start.
@@ -84,6 +92,7 @@ class Mender {
   EntryNews& news_;
   uint64_t flips_undone_ = 0;
   std::vector<Slot> kept_;
+  bool has_news_ = false;
 };
 
 }  // namespace erda::index

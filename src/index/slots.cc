@@ -14,4 +14,6 @@ void Slots::Flush(Slot first, uint64_t slots) {
   }
 }
 
+void Slots::ReplaceAtRest(Slot slot, const format::IndexEntry& entry) { rest_.Replace(slot, view_.At(slot), entry); }
+
 }  // namespace erda::index

@@ -18,12 +18,11 @@ bool MendingWalk::Walk() {
   return changed;
 }
 
-void MendingWalk::CheckRest() {
-  versions_.mending().CheckRest(versions_.PublishPuts());
-  counters_.Set(format::Counter::kFlipsUndone, versions_.index().mender().flips_undone());
-}
-
 void MendingWalk::Tell(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
+  if (versions_.index().mender().may_check_rest()) {
+    versions_.mending().CheckRest(versions_.PublishPuts());
+    counters_.Set(format::Counter::kFlipsUndone, versions_.index().mender().flips_undone());
+  }
   versions_.mending().TellKept([&](std::string_view key) { entries.Tell(key, tell); });
 }
 

@@ -19,16 +19,14 @@ class MendingWalk {
   // look alone does not count as work, so that it does not keep an idle shard awake.
   bool Step(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
     const bool changed = is_due_ && Walk();
-    if (versions_.index().mender().may_check_rest()) CheckRest();
-    if (versions_.mending().has_news()) Tell(entries, tell);
+    if (versions_.index().mender().has_news()) Tell(entries, tell);
     return changed;
   }
-  // Tells of damage that was met since the last Step.
+  // Undoes a flip at rest as soon as all slots are counted. Tells of damage that was met since the last call.
   void Tell(EntryProposals& entries, const EntryProposals::TellDamage& tell);
 
  private:
   bool Walk();
-  void CheckRest();
 
   Versions& versions_;
   Counters counters_;

@@ -49,6 +49,7 @@ void Mending::TellKept(const std::function<void(std::string_view key)>& tell) {
     const ObjectView view = log_.InspectHeader(log_.HeadOf(entry), entry.entry_word().new_address());
     tell(entry.word != 0 && IsVersionOf(index_, slot, view) ? view.key : std::string_view());
   }
+  index_.mender().EndNews();
 }
 
 }  // namespace erda::server

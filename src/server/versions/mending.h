@@ -29,8 +29,6 @@ class Mending {
   void CheckRest(AllPublished) {
     if (index_.mender().may_check_rest()) EndRest();
   }
-  // TellKept has something to tell.
-  [[nodiscard]] bool has_news() const { return index_.mender().has_kept() || changed_at_rest_; }
   // Calls tell(key) for each entry that was met since the last call and has more than one flipped bit. The key is empty
   // if the entry leads to no key. Calls tell once with an empty key for an index that has changed while no server ran.
   void TellKept(const std::function<void(std::string_view key)>& tell);
