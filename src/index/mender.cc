@@ -29,9 +29,16 @@ bool Mender::UndoFlip(Slot slot, const IndexEntry& entry) {
   return true;
 }
 
-void Mender::UndoTag(Slot slot, uint32_t tag) {
-  const IndexEntry entry = view_.At(slot);
-  if (entry.entry_meta().tag() != tag) Undo(slot, {entry.word, entry.entry_meta().WithTag(tag).raw()});
+// The sum counts the entry as if it had never been flipped. So the check has nothing to say about this flip.
+void Mender::UndoPlace(Slot slot, uint64_t key_hash) {
+  const IndexEntry flipped = view_.At(slot);
+  const format::EntryMeta meta = flipped.entry_meta()
+                                     .WithTag(format::EntryMeta::TagOf(key_hash))
+                                     .WithDistance(view_.layout().DistanceTo(slot, key_hash));
+  if (meta == flipped.entry_meta()) return;
+  const IndexEntry undone{flipped.word, meta.raw()};
+  Undo(slot, undone);
+  slots_.rest().Replace(slot, undone, flipped);
 }
 
 // Stores one of the two, so that no client reads a word beside another key's meta (I5).

@@ -4,6 +4,7 @@
 // Owns the list of kept slots, and the number of undone flips. The shard's thread calls it.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -40,20 +41,29 @@ class Mender {
   // Returns true if the slot holds what the index has stored there, as far as the index knows.
   [[nodiscard]] bool Fits(Slot slot) const { return slots_.Fits(slot, view_.At(slot)); }
   // Does the same as View::Find, but mends each entry before is_key sees it. Finds an entry also if one bit of its tag
-  // is flipped. If nobody knows that of the entry yet, is_key sees the entry with the key's tag. The slot has that tag
-  // persistently on return, if is_key returns true. Then no request takes another slot for the key.
+  // is flipped, and the index knows that.
   template <class IsKey>
   [[nodiscard]] std::optional<Slot> FindMended(uint64_t key_hash, IsKey&& is_key) {
     const auto may_be = [](uint32_t differing) { return (differing & (differing - 1)) == 0; };
-    const uint32_t tag = format::EntryMeta::TagOf(key_hash);
-    const auto mended = [this, tag](Slot slot, const format::IndexEntry& entry) {
-      if (Mend(slot) != Mended::kFits) return view_.At(slot);
-      return rest_is_due() ? format::IndexEntry{entry.word, entry.entry_meta().WithTag(tag).raw()} : entry;
+    const auto mended = [this](Slot slot, const format::IndexEntry& entry) {
+      return Mend(slot) == Mended::kFits ? entry : view_.At(slot);
     };
-    const auto found = view_.FindInWindow(key_hash, may_be, mended, is_key);
-    if (found && rest_is_due()) UndoTag(*found, tag);
-    return found;
+    return view_.FindInWindow(key_hash, may_be, mended, is_key);
   }
+  // Before CheckRest: finds an entry whose tag differs in one bit from the key's. is_key sees the entry with the key's
+  // tag. Such an entry is another key's, or a bit has flipped.
+  template <class IsKey>
+  [[nodiscard]] std::optional<Slot> FindNearTag(uint64_t key_hash, IsKey&& is_key) const {
+    const uint32_t tag = format::EntryMeta::TagOf(key_hash);
+    const auto may_be = [](uint32_t differing) { return std::has_single_bit(differing); };
+    const auto with_tag = [tag](Slot /*slot*/, const format::IndexEntry& entry) {
+      return format::IndexEntry{entry.word, entry.entry_meta().WithTag(tag).raw()};
+    };
+    return view_.FindInWindow(key_hash, may_be, with_tag, is_key);
+  }
+  // Before CheckRest: stores the tag and the distance that the key's entry has in this slot, if they differ. Persistent
+  // on return. Requires: the entry is the key's.
+  void UndoPlace(Slot slot, uint64_t key_hash);
 
   // The last server left this sum. Nothing: it is unknown, and CheckRest has nothing to compare.
   void BeginRest(std::optional<format::RestSum> at_rest) {
@@ -81,8 +91,6 @@ class Mender {
 
  private:
   bool UndoFlip(Slot slot, const format::IndexEntry& entry);
-  // The slot's entry has this tag from now on.
-  void UndoTag(Slot slot, uint32_t tag);
   // Stores word or meta, whichever differs from the entry that stands there. Persistent on return.
   void StoreUndone(Slot slot, const format::IndexEntry& flipped, const format::IndexEntry& undone);
 

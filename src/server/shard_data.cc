@@ -34,6 +34,7 @@ bool ShardData::CountKeys() {
   if (versions_.index().mender().may_check_rest()) {
     versions_.mending().CheckRest(versions_.PublishPuts());
     versions_.PublishGauges();
+    return false;  // the next step tells of the damage, before an idle shard sleeps
   }
   return true;
 }

@@ -8,28 +8,49 @@ using format::EntryMeta;
 using format::ObjectHeader;
 using format::ObjectState;
 
+namespace {
+
+// Returns true if the object at the entry's new address has the key in its header.
+[[gnu::always_inline]] inline bool NamesKey(const log::ShardLog& log, const format::IndexEntry& entry,
+                                            std::string_view key, uint64_t key_hash) {
+  const auto bytes = log.BytesAt(log.HeadOf(entry), entry.entry_word().new_address());
+  if (bytes.size() < format::ChecksumOffset(key.size())) return false;
+  const auto header = LoadAs<ObjectHeader>(bytes);
+  return header.key_hash == key_hash && header.key_size == key.size() &&
+         bytes.size() >= format::ChecksumOffset(header.label_size()) &&
+         AsString(bytes.subspan(header.key_offset(), key.size())) == key;
+}
+
+// The object of the entry as it stands. kNothing: no object there has the entry's tag.
+[[gnu::noinline]] bool HasObjectOfItsTag(const log::ShardLog& log, const format::IndexEntry& entry) {
+  const format::ObjectView view = log.InspectHeader(log.HeadOf(entry), entry.entry_word().new_address());
+  return view.state != ObjectState::kNothing && EntryMeta::TagOf(view.header.key_hash) == entry.entry_meta().tag();
+}
+
+// A bit of a tag may have flipped while no server ran, and the server does not know it yet. The key must not get
+// another entry. An entry of another key also has a tag near the key's, and an object of that tag: it is not touched.
+[[gnu::noinline]] void FindAtRest(index::Index& index, const log::ShardLog& log, std::string_view key,
+                                  uint64_t key_hash, Found* found) {
+  if (!found->entry) {
+    found->entry = index.mender().FindNearTag(key_hash, [&](index::Slot slot, const format::IndexEntry& entry) {
+      return NamesKey(log, entry, key, key_hash) && !HasObjectOfItsTag(log, index.At(slot));
+    });
+  }
+  if (found->entry) index.mender().UndoPlace(*found->entry, key_hash);
+}
+
+}  // namespace
+
 Found FindKey(index::Index& index, const log::ShardLog& log, std::string_view key, uint64_t key_hash) {
   Found found;
   found.entry = index.mender().FindMended(key_hash, [&](index::Slot slot, const format::IndexEntry& entry) {
-    const uint32_t head = log.HeadOf(entry);
-    const format::LogAddress address = entry.entry_word().new_address();
-    const auto bytes = log.BytesAt(head, address);
-    if (bytes.size() >= format::ChecksumOffset(key.size())) {
-      const auto header = LoadAs<ObjectHeader>(bytes);
-      const bool same = header.key_hash == key_hash && header.key_size == key.size() &&
-                        bytes.size() >= format::ChecksumOffset(header.label_size()) &&
-                        AsString(bytes.subspan(header.key_offset(), key.size())) == key;
-      if (same) return true;
-    }
-    // The tag differs in one bit from the key's, so the entry is most likely another key's.
-    if (index.At(slot).entry_meta().tag() != EntryMeta::TagOf(key_hash)) return false;
+    if (NamesKey(log, entry, key, key_hash)) return true;
     // Two keys rarely share a tag, so most calls skip the rest.
-    const format::ObjectView view = format::InspectHeader(log.PlaceOf(head, address), bytes);
-    const bool other_key =
-        view.state != ObjectState::kNothing && EntryMeta::TagOf(view.header.key_hash) == EntryMeta::TagOf(key_hash);
-    if (!other_key) found.damaged = slot;
+    if (!HasObjectOfItsTag(log, entry)) found.damaged = slot;
     return false;
   });
+  if (index.mender().rest_is_due()) [[unlikely]]
+    FindAtRest(index, log, key, key_hash, &found);
   return found;
 }
 

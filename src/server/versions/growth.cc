@@ -53,11 +53,7 @@ void Growth::Grow(uint64_t slots) {
 // that are not split have about as many free slots as each other. If no split is due or possible, the key gets a place
 // farther away in its block. It gets none if the whole block is full (I15).
 Reason Growth::MakeRoom(AllPublished /*proof*/, uint64_t key_hash, index::Slot* slot) {
-  if (index_.mender().rest_is_due()) {
-    // A move would take a flipped bit along, out of the slot where the sum finds it.
-    index_.Count(index_.size());
-    mending_.CheckRest(batch_.Publish());
-  }
+  EndRest(batch_.Publish());
   for (;;) {
     if (auto room = index_.free_slots().MakeRoom(key_hash); room.ok()) {
       *slot = *room;
@@ -75,6 +71,12 @@ Reason Growth::MakeRoom(AllPublished /*proof*/, uint64_t key_hash, index::Slot* 
     }
     return due && index_.shape().MayHaveRun() ? Reason::kLogFull : Reason::kIndexFull;
   }
+}
+
+void Growth::EndRest(AllPublished /*proof*/) {
+  if (!index_.mender().rest_is_due()) return;
+  (void)CountKeys(index_.size());
+  mending_.CheckRest(batch_.Publish());
 }
 
 bool Growth::CountKeys(uint64_t slots) {

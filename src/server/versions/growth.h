@@ -38,6 +38,9 @@ class Growth {
   void Grow(uint64_t slots = format::kBlockSlotsMax);
   // After a crash: counts the keys in some more slots. Returns true once all are counted.
   bool CountKeys(uint64_t slots);
+  // Counts all keys, and lets Mending compare the index with the sum of the last server. Does nothing a second time.
+  // Required before entries move: a flipped bit would go along, out of the slot where the sum finds it.
+  void EndRest(AllPublished);
   // Finds a free index slot for a new entry of the key. May move entries, and may let the index grow. If it returns
   // kNone, *slot is the free slot.
   format::Reason MakeRoom(AllPublished, uint64_t key_hash, index::Slot* slot);

@@ -15,7 +15,7 @@ bool Mending::Mend(AllPublished /*proof*/, index::Slot first, uint64_t slots) {
   for (index::Slot slot = first; slot < std::min(first + slots, index_.census().slots_counted()); ++slot) {
     index_.ReadAhead(slot);
     changed |= index_.mender().Mend(slot) != index::Mender::Mended::kFits;
-    changed |= Settle(slot);
+    changed |= !index_.mender().rest_is_due() && Settle(slot);
   }
   return changed;
 }

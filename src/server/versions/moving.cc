@@ -65,7 +65,9 @@ void Moving::StoreAside(Slot slot, uint32_t head, Address from) {
   index_.StoreWordLazily(slot, index_.WordAt(slot).Moved(from, aside));
 }
 
+// A flip at rest looks like damage until it is undone. The scrubber comes again.
 std::optional<std::string> Moving::DamagedKey(Slot slot, uint32_t head, Address address) {
+  if (index_.mender().rest_is_due()) return std::nullopt;
   (void)index_.mender().Mend(slot);
   const IndexEntry entry = index_.At(slot);
   if (entry.word == 0 || !entry.entry_word().settled() || entry.entry_word().new_address() != address ||

@@ -35,6 +35,11 @@ Outcome Puts::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_si
     batch_.Publish();
     found = FindKey(index_, log_, key, key_hash);
   }
+  if (!found.entry && found.damaged && index_.mender().rest_is_due()) {
+    // The entry may be damaged by a flip that the server undoes now.
+    growth_.EndRest(batch_.Publish());
+    found = FindKey(index_, log_, key, key_hash);
+  }
   // The put takes the place of a damaged entry that may be this key's: a put repairs the key. Gets see the damage until
   // the put is published, and still see it if the put is refused.
   if (const auto taken = found.entry ? found.entry : found.damaged) {

@@ -37,8 +37,8 @@ void Versions::EndSession(SessionId session) {
 
 void Versions::Close() {
   PublishPuts();
+  growth_.EndRest(PublishPuts());
   (void)growth_.CountKeys(part_.index().size());
-  mending_.CheckRest(PublishPuts());
   const size_t sessions = std::max(reservations_.sessions(), chunks().sessions());
   for (SessionId session = 0; session < sessions; ++session) EndSession(session);
   (void)mending_.Mend(PublishPuts(), 0, part_.index().size());

@@ -427,7 +427,7 @@ TEST_F(FlippedEntryTest, ServerThatStopsEarlyUndoesAFlipInAPoolAtRest) {
   EXPECT_TRUE(told_.empty());
 }
 
-// A flipped tag hides the key, so its put takes another slot. A flip of the word is overwritten by the put. A flip of
+// A put finds the key under a flipped tag. A flip of the word is overwritten by the put. A flip of
 // meta is undone although the word has changed.
 TEST_F(FlippedEntryTest, PutBeforeTheCheckOfAPoolAtRestCounts) {
   for (uint64_t bit = 0; bit < 128; ++bit) {
