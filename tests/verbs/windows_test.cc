@@ -21,7 +21,8 @@ class WindowsTest : public testing::Test {
   }
   static UniqueMr Register() {
     static std::array<std::byte, 8> bytes;
-    return UniqueMr(ibv_reg_mr(FakeRdma::Instance().domain(), bytes.data(), bytes.size(), IBV_ACCESS_MW_BIND));
+    constexpr int kAccess = IBV_ACCESS_MW_BIND;  // int: the macro ibv_reg_mr mixes two enumerations
+    return UniqueMr(ibv_reg_mr(FakeRdma::Instance().domain(), bytes.data(), bytes.size(), kAccess));
   }
 
   FakeRdma rdma_;
