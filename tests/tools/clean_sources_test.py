@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from testing import analysis
 from testing.clean import CleanSources
 
 COMMAND = "clang++ -I{root}/src -I/usr/include/none -c {root}/src/a/user.cc"
@@ -15,6 +16,14 @@ FILES = {
     "src/base/near.h": "int x;\n",
     "src/base/other.h": "int y;\n",
 }
+
+
+class OptionsTest(unittest.TestCase):
+    def test_a_value_in_quotes_stays_whole(self):
+        define = r'-DBUILD="\"Clang 14, Debug, each file alone\""'
+        command = rf'clang++ {define} -DX=\"1\" -isystem /usr/x -I/src -Wall -O1 -c /a.cc'
+        self.assertEqual(analysis._options_of([command, command]),
+                         [define, r'-DX=\"1\"', "-isystem /usr/x", "-I/src", "-Wall"])
 
 
 class CleanSourcesTest(unittest.TestCase):

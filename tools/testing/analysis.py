@@ -18,6 +18,8 @@ ALONE_CHECKS = ("bugprone-suspicious-include,google-global-names-in-headers,misc
 ANALYZER_STATES_MAX = 75000
 FILE_SECONDS_MAX = 600
 BUILD = Path("build-tidy")
+# A value in quotes may have spaces.
+OPTION = re.compile(r' (-isystem \S+|-[DIWfs](?:"(?:\\.|[^"\\])*"|\\.|[^\s"\\])+)')
 
 
 def tidy(results):
@@ -73,7 +75,7 @@ def _join_sources():
         joined = (BUILD / "joined" / f"{folder.replace('/', '-')}.cc").absolute()
         joined.write_text("".join(f'#include "{os.path.abspath(file)}"\n' for file in members))
         alike = [entry["command"] for file, entry in commands.items() if file.split("/")[0] == folder.split("/")[0]]
-        options = dict.fromkeys(re.findall(r" (-isystem \S+|-[DIWfs]\S+)", " ".join(alike)))
+        options = _options_of(alike)
         # The sources of the tests' libraries, which the build joins, are read like that, too.
         for file in (joined, *(os.path.abspath(member) for member in members if member not in commands)):
             database.append({"directory": os.getcwd(), "file": str(file),
@@ -82,6 +84,11 @@ def _join_sources():
     (BUILD / "joined" / "compile_commands.json").write_text(json.dumps(database))
     command_of = {os.path.relpath(entry["file"]): entry["command"] for entry in database}
     return [(kind, file, command_of[file]) for kind, file in joined_files + sorted(files, reverse=True)]
+
+
+def _options_of(commands):
+    """Returns the options of all these compile commands, each once, in their order."""
+    return list(dict.fromkeys(OPTION.findall(" ".join(commands))))
 
 
 def _analyse(kind, file, command, results, clean):
