@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import typing
 import unittest
 
 BUILD = pathlib.Path(os.environ["ERDA_BUILD_DIR"])
@@ -521,6 +522,26 @@ class Histograms(unittest.TestCase):
         self.assertEqual((a + b).count, 21)
         self.assertRaises(ValueError, lambda: a + self.histogram([1, 2]))
         self.assertRaises(TypeError, lambda: a - 1)
+
+
+class Names(unittest.TestCase):
+    CLASSES = (erda.Client, erda.ScanPage, erda.ScannedKey, erda.Server, erda.ServerFabric, erda.Versioned)
+
+    def test_classes_have_the_names_that_programs_use(self):
+        for of in self.CLASSES:
+            self.assertEqual(repr(of), f"<class 'erda.{of.__name__}'>")
+            self.assertEqual(pickle.dumps(of, 0), f"cerda\n{of.__name__}\np0\n.".encode())
+        page = erda.ScanPage([erda.ScannedKey(b"k", b"v", 1, 2.0)], None, 1.0, 0)
+        for told in (page, erda.Versioned(b"v", 1, None), erda.ServerFabric("shm", "", "none", 0.5)):
+            copy = pickle.loads(pickle.dumps(told))
+            self.assertEqual((copy, type(copy)), (told, type(told)))
+
+    def test_annotations_can_be_evaluated(self):
+        hints = typing.get_type_hints(erda.ScanPage)
+        self.assertEqual((hints["keys"], hints["next"]), (list[erda.ScannedKey], typing.Optional[int]))
+        for of in self.CLASSES:
+            typing.get_type_hints(of)
+        self.assertEqual(typing.get_type_hints(erda.Client.get_versioned)["return"], typing.Optional[erda.Versioned])
 
 
 class Structures(unittest.TestCase):
