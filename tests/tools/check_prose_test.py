@@ -14,6 +14,7 @@ from unittest import mock
 
 SOURCE = pathlib.Path(__file__).parents[2]
 SCRIPT = SOURCE / "tools" / "check-prose"
+sys.path.insert(0, str(SOURCE / "tools"))
 
 
 def load():
