@@ -93,5 +93,33 @@ TEST_F(QueueMemory, ParkedChannelIsHeardWithoutMemory) {
   for (size_t i = 1; i < kMany; ++i) EXPECT_TRUE(clients_[i]->heard) << i;
 }
 
+// Each allocation of the call fails in turn. The failed Read must not be followed by another operation.
+TEST_F(QueueMemory, FailedOperationFailsTheChannelWithoutMemory) {
+  std::array<std::byte, 8> bytes{};
+  fabric::WorkRequest read;
+  read.kind = fabric::OpKind::kRead;
+  read.local = bytes;
+  read.remote = {.region = 3};  // The peer offers none.
+  fails_once = false;
+  int64_t successes = 0;
+  for (bool thrown = true; thrown; ++successes) {
+    SCOPED_TRACE(successes);
+    Connect(1);
+    fabric::Channel& channel = *clients_.back()->channel;
+    thrown = false;
+    left = successes;
+    try {
+      (void)channel.Post({&read, 1});
+    } catch (const std::bad_alloc&) {
+      thrown = true;
+    }
+    left = -1;
+    EXPECT_FALSE(channel.connected());
+    EXPECT_TRUE(channel.lost());
+    EXPECT_EQ(channel.Post({&read, 1}).code(), Code::kUnavailable);
+  }
+  EXPECT_GT(successes, 1) << "at least one allocation has failed";
+}
+
 }  // namespace
 }  // namespace erda

@@ -13,7 +13,7 @@
 #include "fabric/shm/ring.h"
 #include "fabric/shm/shm_fabric.h"
 #include "fabric/shm/socket.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "regression/fixture.h"
 #include "regression/intruder.h"
 

@@ -72,14 +72,14 @@ TEST_F(PostedRingTest, TakenBackRequestsAreForgotten) {
 }
 
 TEST_F(PostedRingTest, OldestComesFirst) {
-  EXPECT_FALSE(ring_.TakeOldest(&taken_));
+  EXPECT_TRUE(ring_.empty());
   Add(1);
   Add(2);
-  ASSERT_TRUE(ring_.TakeOldest(&taken_));
-  EXPECT_EQ(taken_.id, 1U);
-  ASSERT_TRUE(ring_.TakeOldest(&taken_));
-  EXPECT_EQ(taken_.id, 2U);
-  EXPECT_FALSE(ring_.TakeOldest(&taken_));
+  EXPECT_EQ(ring_.oldest().id, 1U);
+  ring_.DropOldest();
+  EXPECT_EQ(ring_.oldest().id, 2U);
+  ring_.DropOldest();
+  EXPECT_TRUE(ring_.empty());
 }
 
 }  // namespace

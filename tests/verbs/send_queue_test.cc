@@ -207,6 +207,38 @@ TEST_F(SendQueueTest, RefusedWaitingRequestIsNotLost) {
   EXPECT_EQ(Flush(), Range(0, 0));
 }
 
+// The caller may have had no memory to handle the first answer.
+TEST_F(SendQueueTest, LaterCallsReportTheRefusalToo) {
+  Open();
+  rdma_.post_error = EIO;
+  EXPECT_EQ(PostWrites(0, 1), EIO);
+  rdma_.post_error = 0;
+  EXPECT_EQ(PostWrites(1, 1), EIO);
+  EXPECT_EQ(queue_.PostWaiting(), EIO);
+  EXPECT_TRUE(rdma_.sent.empty());
+  queue_.Close();
+  EXPECT_EQ(Flush(), Range(0, 2));
+}
+
+TEST_F(SendQueueTest, FlushThatThrowsGoesOnWithTheSameRequest) {
+  Open();
+  ASSERT_EQ(PostWrites(0, 20), 0);
+  ASSERT_LT(queue_.room(), 1U) << "some are in the queue pair, and some wait";
+  queue_.Close();
+  std::vector<uint64_t> told;
+  for (bool throws = true;; throws = !throws) {
+    try {
+      queue_.Flush([&](const PostedRequest& posted) {
+        if (std::exchange(throws, !throws)) throw std::bad_alloc();
+        told.push_back(posted.id);
+      });
+      break;
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  EXPECT_EQ(told, Range(0, 20));
+}
+
 TEST_F(SendQueueTest, LastRequestHasAPlaceInAFullQueue) {
   Open();
   ASSERT_EQ(PostWrites(0, kPlaces), 0);

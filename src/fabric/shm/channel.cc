@@ -80,7 +80,10 @@ void ShmChannel::Blame(std::string_view rule) {
 }
 
 void ShmChannel::Fail(Status error) {
-  if (state_ == State::kFailed) return;
+  if (state_ != State::kFailed) EndAndTell(std::move(error));
+}
+
+void ShmChannel::EndAndTell(Status error) {
   End(std::move(error));
   Completion completion;
   completion.channel = this;

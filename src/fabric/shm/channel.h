@@ -69,6 +69,8 @@ class ShmChannel final : public Channel {
   void Fail(Status error);
   // Ends the channel: it sends, takes and reports nothing after that.
   void End(Status error);
+  // Ends the channel, and reports it by kClosed.
+  void EndAndTell(Status error);
 
   ShmQueue* const queue_;
   MemoryMaps* const maps_;  // Of the connecting end.

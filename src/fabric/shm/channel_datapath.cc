@@ -60,6 +60,7 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
       sent |= work.kind == OpKind::kWriteImm || work.kind == OpKind::kSend;
     } else if (failure == Code::kOk) {
       failure = code;
+      state_ = State::kFailed;  // Already here: without memory, this function may throw before EndAndTell.
     }
     Completion completion;
     completion.channel = this;
@@ -75,7 +76,7 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
   if (sent && sender_.Publish() && !doorbell_.Ring()) queue_->OweRing(this);
   if (failure != Code::kOk) {
     const bool gone = failure == Code::kUnavailable;
-    Fail({failure, address_ + (gone ? ": the peer is gone" : ": the peer did not grant access to that memory")});
+    EndAndTell({failure, address_ + (gone ? ": the peer is gone" : ": the peer did not grant access to that memory")});
   }
   return {};
 }

@@ -75,7 +75,8 @@ class ShmQueue final : public CompletionQueue {
  private:
   ShmQueue(EventFd wake, UniqueFd epoll) : wake_(std::move(wake)), epoll_(std::move(epoll)) {}
   [[nodiscard]] bool SomethingToPoll();
-  // Returns true if Wake was called since the last Drain of wake_. That is left for a Wait, also if a Poll hears it.
+  // Waits for the sockets, up to the timeout, and hears them. Returns true if Wake was called since wake_ was last
+  // drained. A Poll does not drain wake_, so that the next Wait still returns at once.
   bool HearSockets(std::chrono::nanoseconds timeout);
   void EndSleep();
   template <class Which>

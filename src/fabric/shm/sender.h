@@ -76,7 +76,7 @@ class Sender {
 
   // Returns true if the peer closed the channel, which the ring tells, or died, which the beacon tells.
   [[nodiscard]] bool PeerIsGone() const { return ring_.ConsumerIsGone(wrote_) || !PeerLives(); }
-  // Returns true if the peer was there while everything was executed that was executed so far.
+  // Returns true if the peer is still there, and so was there during all operations that were executed so far.
   [[nodiscard]] bool PeerWasThere() {
     const bool gone = PeerIsGone();
     wrote_ = false;

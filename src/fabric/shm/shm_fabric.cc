@@ -29,7 +29,10 @@ class ShmRegion final : public Region {
 
 Status FillGreeting(const ChannelOptions& options, size_t data_max, Greeting* greeting, std::vector<int>* fds) {
   if (options.offer.size() > kOfferedRegionsMax || options.private_data.size() > data_max) {
-    return {Code::kInvalidArgument, "too many regions or too much private data for a channel"};
+    return {Code::kInvalidArgument, "a channel takes at most " + std::to_string(kOfferedRegionsMax) + " regions and " +
+                                        std::to_string(data_max) + " bytes of private data, and was given " +
+                                        std::to_string(options.offer.size()) + " and " +
+                                        std::to_string(options.private_data.size())};
   }
   greeting->data_bytes = static_cast<uint32_t>(options.private_data.size());
   std::copy(options.private_data.begin(), options.private_data.end(), greeting->data.begin());

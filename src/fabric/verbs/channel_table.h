@@ -14,7 +14,7 @@ struct ChannelNeeds {
   uint32_t sends = 0;
   uint32_t own_receives = 0;
   uint32_t shared_receives = 0;
-  // Returns the entries in the completion queue. A shared receive has an entry without the channel.
+  // Returns the entries that the channel needs in the completion queue. SharedReceives adds those of shared receives.
   [[nodiscard]] uint32_t entries() const { return sends + own_receives; }
 };
 

@@ -10,7 +10,7 @@ std::string_view EndOf(rdma_cm_event_type event) {
     case RDMA_CM_EVENT_DISCONNECTED:
       return "the peer closed the connection";
     case RDMA_CM_EVENT_ADDR_ERROR:
-      return "no RDMA device reaches it: no machine answers for this address";
+      return "no machine answers for this address; check it, and that an RDMA device here reaches its network";
     case RDMA_CM_EVENT_ROUTE_ERROR:
       return "no RDMA route leads there";
     case RDMA_CM_EVENT_CONNECT_ERROR:

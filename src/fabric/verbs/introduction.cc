@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <new>
+#include <string>
 
 #include "fabric/verbs/device.h"
 #include "fabric/verbs/region.h"
@@ -11,7 +12,10 @@ namespace erda::fabric::verbs {
 
 Status Introduction::Check(const Device& device, const ChannelOptions& options, size_t data_max) {
   if (options.offer.size() > kOfferedRegionsMax || options.private_data.size() > data_max) {
-    return {Code::kInvalidArgument, "too many regions or too much private data for a channel"};
+    return {Code::kInvalidArgument, "a channel takes at most " + std::to_string(kOfferedRegionsMax) + " regions and " +
+                                        std::to_string(data_max) + " bytes of private data, and was given " +
+                                        std::to_string(options.offer.size()) + " and " +
+                                        std::to_string(options.private_data.size())};
   }
   for (const Region* offered : options.offer) {
     const auto* region = dynamic_cast<const VerbsRegion*>(offered);

@@ -37,8 +37,9 @@ class PostedRing {
     *posted = places_[number & mask_];
     return true;
   }
-  // Takes the oldest request out. Returns false if the ring is empty.
-  bool TakeOldest(PostedRequest* posted) { return Take(begin_, posted); }
+  // REQUIRES: not empty.
+  [[nodiscard]] const PostedRequest& oldest() const { return places_[begin_ & mask_]; }
+  void DropOldest() { ++begin_; }
 
  private:
   std::vector<PostedRequest> places_;

@@ -25,35 +25,33 @@ void SendQueue::Open(ibv_qp* pair, uint32_t channel, uint32_t places, uint32_t i
 }
 
 int SendQueue::Post(std::span<const Request> requests) {
-  int error = 0;
-  const size_t pushed = waiting_.empty() ? Push(requests, &error) : 0;
+  const size_t pushed = waiting_.empty() ? Push(requests) : 0;
   for (const Request& request : requests.subspan(pushed)) waiting_.push_back(request);
-  return error;
+  return refused_;
 }
 
 int SendQueue::PostWaiting() {
-  int error = 0;
-  while (!waiting_.empty() && open_ && error == 0) {
+  while (!waiting_.empty() && open_ && refused_ == 0) {
     std::array<Request, kRequestsPerDoorbell> some;
     const size_t n = std::min(some.size(), waiting_.size());
     for (size_t i = 0; i < n; ++i) some[i] = waiting_[i];
-    const size_t pushed = Push({some.data(), n}, &error);
+    const size_t pushed = Push({some.data(), n});
     waiting_.pop_front(pushed);
     if (pushed < n) break;
   }
-  return error;
+  return refused_;
 }
 
-size_t SendQueue::Push(std::span<const Request> requests, int* error) {
+size_t SendQueue::Push(std::span<const Request> requests) {
   size_t done = 0;
-  while (open_ && *error == 0 && done < requests.size() && room() > 0) {
+  while (open_ && refused_ == 0 && done < requests.size() && room() > 0) {
     const size_t n = std::min({requests.size() - done, kRequestsPerDoorbell, size_t{room()}});
-    done += RingDoorbell(requests.subspan(done, n), error);
+    done += RingDoorbell(requests.subspan(done, n));
   }
   return done;
 }
 
-size_t SendQueue::RingDoorbell(std::span<const Request> requests, int* error) {
+size_t SendQueue::RingDoorbell(std::span<const Request> requests) {
   std::array<ibv_send_wr, kRequestsPerDoorbell> works;
   std::array<ibv_sge, kRequestsPerDoorbell> pieces;
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -65,8 +63,8 @@ size_t SendQueue::RingDoorbell(std::span<const Request> requests, int* error) {
     posted_.Add(PostedOf(request));
   }
   ibv_send_wr* refused = nullptr;
-  *error = ibv_post_send(pair_, works.data(), &refused);
-  if (*error == 0) return requests.size();
+  refused_ = ibv_post_send(pair_, works.data(), &refused);
+  if (refused_ == 0) return requests.size();
   const size_t taken = refused == nullptr ? 0 : static_cast<size_t>(refused - works.data());
   posted_.TakeBack(static_cast<uint32_t>(requests.size() - taken));
   return taken;

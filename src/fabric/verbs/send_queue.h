@@ -18,8 +18,8 @@
 namespace erda::fabric::verbs {
 
 // Owns no part of the device. The thread of the channel's queue calls it. A function that returns an int returns 0, or
-// the error with which the device refused a request. The refused request and all later ones then wait: the caller must
-// call Close, and Flush when the queue pair is done.
+// the error with which the device has refused a request, now or in an earlier call. The refused request and all later
+// ones then wait: the caller must call Close, and Flush when the queue pair is done.
 class SendQueue {
  public:
   // REQUIRES: `peer` and `windows` live as long as this object.
@@ -40,13 +40,12 @@ class SendQueue {
 
   // Takes the request whose completion came, and all before it. Returns false if it is not in the queue pair.
   bool Take(uint32_t number, PostedRequest* posted);
-  // Calls `each(const PostedRequest&)` for each request that has not completed, in order, and forgets it. REQUIRES: the
-  // queue pair completes nothing more.
+  // Calls `each(const PostedRequest&)` for each request that has not completed, in order, and forgets it after the
+  // call. So a call that throws loses no request. REQUIRES: the queue pair completes nothing more.
   template <class Each>
   void Flush(const Each& each) {
-    for (PostedRequest posted; posted_.TakeOldest(&posted);) each(posted);
-    for (size_t i = 0; i < waiting_.size(); ++i) each(PostedOf(waiting_[i]));
-    waiting_.clear();
+    for (; !posted_.empty(); posted_.DropOldest()) each(posted_.oldest());
+    for (; !waiting_.empty(); waiting_.pop_front()) each(PostedOf(waiting_.front()));
   }
 
   // Returns true if no request is in the queue pair.
@@ -57,9 +56,9 @@ class SendQueue {
 
  private:
   // Hands over as many requests as fit. Returns their number.
-  size_t Push(std::span<const Request> requests, int* error);
+  size_t Push(std::span<const Request> requests);
   // Hands over requests with one doorbell. Returns the number of those that the device took.
-  size_t RingDoorbell(std::span<const Request> requests, int* error);
+  size_t RingDoorbell(std::span<const Request> requests);
   [[nodiscard]] unsigned FlagsOf(const Request& request);
 
   const PeerOffer& peer_;
@@ -68,6 +67,7 @@ class SendQueue {
   uint32_t channel_ = 0;
   uint32_t inline_bytes_ = 0;
   bool open_ = false;
+  int refused_ = 0;  // The error with which the device refused a request.
   PostedRing posted_;
   uint32_t unsignaled_ = 0;  // Requests since the last one that asks for a completion.
   uint32_t reads_ = 0;       // Reads of the caller in the queue pair.

@@ -9,9 +9,16 @@
 
 namespace erda::fabric::verbs {
 
+namespace {
+
+constexpr size_t kEventsAtOnce = 4;
+
+}  // namespace
+
 Status WakeUps::Create() {
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_ || !rung_.Create()) return ErrnoStatus("cannot create a completion queue");
+  readable_.reserve(kEventsAtOnce);  // So a sleep needs no memory.
   return Watch(rung_.get());
 }
 
@@ -30,7 +37,7 @@ void WakeUps::Sleep(std::chrono::nanoseconds timeout) const {
 
 const std::vector<int>& WakeUps::TakeReadable() {
   readable_.clear();
-  std::array<epoll_event, 4> events;
+  std::array<epoll_event, kEventsAtOnce> events;
   const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < n; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];

@@ -24,8 +24,8 @@ class WakeUps {
   void Ring() { rung_.Ring(); }
   // Returns when the descriptor is readable, or after `timeout` at the latest.
   void Sleep(std::chrono::nanoseconds timeout) const;
-  // Returns the watched descriptors that are readable, and ends the effect of Ring. Stops to watch a descriptor that
-  // is in error: it would stay readable forever. The next call invalidates the result.
+  // Returns the watched descriptors that are readable, and ends the effect of Ring. Stops watching a descriptor that is
+  // in error: it would stay readable forever. The next call invalidates the result.
   const std::vector<int>& TakeReadable();
 
  private:
