@@ -15,6 +15,7 @@
 #include "bench/ycsb/workload.h"
 #include "erda/client.h"
 #include "fabric/fabric.h"
+#include "format/hello.h"
 #include "format/messages.h"
 
 namespace erda::crowd {

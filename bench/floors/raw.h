@@ -22,6 +22,7 @@
 #include "bench/floors/settings.h"
 #include "erda/status.h"
 #include "fabric/fabric.h"
+#include "format/hello.h"
 #include "format/messages.h"
 #include "format/object.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "server/pool/formatted_pool.h"
 
 namespace erda::micro {

@@ -201,7 +201,8 @@ struct ServerStats {
   uint64_t clean_nvm_bytes_written = 0;
   // Bytes of stored values that the scrubber verified.
   uint64_t scrub_bytes = 0;
-  // Damaged values that the scrubber found. It counts a value again each time that it comes by.
+  // Reports of damage. The scrubber reports a damaged value each time that it comes by. A shard reports an index entry
+  // with several changed bits, and an index that changed while no server ran.
   uint64_t damaged_keys = 0;
   // Versions that the cleaners moved.
   uint64_t clean_moves = 0;

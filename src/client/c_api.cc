@@ -9,6 +9,7 @@
 
 #include "base/c_activity.h"
 #include "client/access.h"
+#include "client/c_results.h"
 #include "erda/client.h"
 #include "erda/erda.h"
 
@@ -74,78 +75,6 @@ Status ToDeleteOptions(const erda_delete_options* options, DeleteOptions* to) {
   if (auto status = ReadOptions(options, kDeleteOptionsLeast, &known); !status.ok()) return status;
   if (known.conditional != 0) to->if_version = known.if_version;
   return {};
-}
-
-int64_t ExpiresMs(const std::optional<Deadline>& expires) { return expires ? expires->time_since_epoch().count() : 0; }
-
-erda_result* CopyResults(const std::vector<Result<Versioned>>& all) {
-  Piece piece;
-  size_t bytes = 0;
-  for (const auto& one : all) bytes += (one.ok() ? one->value.size() : one.status().message().size()) + 1;
-  const size_t results_at = piece.Ask<erda_result>(all.size());
-  size_t at = piece.Ask<char>(bytes);
-  piece.Make();
-  for (size_t i = 0; i < all.size(); ++i) {
-    erda_result& result = piece.At<erda_result>(results_at)[i];
-    result.message = "";
-    if (all[i].ok()) {
-      result.value = piece.Copy(&at, all[i]->value);
-      result.version = all[i]->version;
-      result.expires_ms = ExpiresMs(all[i]->expires);
-    } else {
-      result.code = static_cast<erda_code>(all[i].status().code());
-      result.message = piece.CopyText(&at, all[i].status().message());
-    }
-  }
-  return piece.Release<erda_result>();
-}
-
-erda_scan_page* CopyPage(const ScanPage& from) {
-  Piece piece;
-  size_t bytes = 0;
-  for (const auto& key : from.keys) bytes += key.key.size() + key.value.size() + 2;
-  piece.Ask<erda_scan_page>(1);
-  const size_t keys_at = piece.Ask<erda_scanned_key>(from.keys.size());
-  size_t at = piece.Ask<char>(bytes);
-  piece.Make();
-  auto* keys = piece.At<erda_scanned_key>(keys_at);
-  for (size_t i = 0; i < from.keys.size(); ++i) {
-    const ScannedKey& key = from.keys[i];
-    keys[i].key = piece.Copy(&at, key.key);
-    keys[i].value = piece.Copy(&at, key.value);
-    keys[i].version = key.version;
-    keys[i].expires_ms = ExpiresMs(key.expires);
-  }
-  auto* page = piece.At<erda_scan_page>(0);
-  page->keys = keys;
-  page->count = from.keys.size();
-  page->more = from.next ? 1 : 0;
-  page->next = from.next.value_or(0);
-  page->part = from.part;
-  page->damaged = from.damaged;
-  return piece.Release<erda_scan_page>();
-}
-
-erda_server_info* CopyInfo(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  Piece piece;
-  size_t bytes = 0;
-  for (const auto& [name, value] : pairs) bytes += name.size() + value.size() + 2;
-  piece.Ask<erda_server_info>(1);
-  const size_t names_at = piece.Ask<const char*>(pairs.size());
-  const size_t values_at = piece.Ask<const char*>(pairs.size());
-  size_t at = piece.Ask<char>(bytes);
-  piece.Make();
-  auto* names = piece.At<const char*>(names_at);
-  auto* values = piece.At<const char*>(values_at);
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    names[i] = piece.CopyText(&at, pairs[i].first);
-    values[i] = piece.CopyText(&at, pairs[i].second);
-  }
-  auto* info = piece.At<erda_server_info>(0);
-  info->names = names;
-  info->values = values;
-  info->count = pairs.size();
-  return piece.Release<erda_server_info>();
 }
 
 // These copy the outcome of a C++ call into the result of a C callback.

@@ -16,6 +16,7 @@
 #include "base/shared_memory.h"
 #include "erda/status.h"
 #include "fabric/fabric.h"
+#include "format/hello.h"
 #include "format/messages.h"
 
 namespace erda::client {

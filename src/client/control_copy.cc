@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "format/control_block.h"
-#include "format/messages.h"
+#include "format/hello.h"
 
 namespace erda::client {
 

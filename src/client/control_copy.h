@@ -37,7 +37,8 @@ class ControlCopy {
   [[nodiscard]] bool pending() const { return pending_; }
   // Returns the number of Reads that have arrived, on all connections of the link.
   [[nodiscard]] uint64_t reads() const { return reads_; }
-  // Returns the number that reads() has at least when a Read has arrived that is not posted yet.
+  // Returns a value of reads() for a caller that needs fresh bytes. Once reads() has it, a Read has arrived that was
+  // posted after this call.
   [[nodiscard]] uint64_t NextRead() const { return reads_ + (pending_ ? 2 : 1); }
 
   // Returns the control block as of the last Read, with the activity as of the last Read that had it.

@@ -1,6 +1,7 @@
 #include "client/handshake.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 #include "base/bytes.h"
@@ -98,7 +99,11 @@ void Handshake::Answer(std::span<const std::byte> refusal, std::string token) {
 }
 
 std::optional<Status> Handshake::ReasonOf(std::span<const std::byte> refusal) const {
-  if (ChallengeIn(refusal)) return Status(Code::kPermissionDenied, address_ + ": the server keeps asking for a proof");
+  if (ChallengeIn(refusal)) {
+    return Status(Code::kPermissionDenied, address_ + ": the server asks for a proof of the token again after " +
+                                               std::to_string(kAnswersMost) +
+                                               " proofs, as if each came too late; try again when it is less busy");
+  }
   if (refusal.size() < sizeof(HelloRefusal)) return std::nullopt;
   const auto said = LoadAs<HelloRefusal>(refusal);
   if (said.magic != format::kHelloMagic || said.is_challenge != 0) return std::nullopt;
@@ -127,7 +132,9 @@ Status Handshake::Check(const HelloReply& hello, std::span<const fabric::RemoteR
       return {Code::kPermissionDenied, address_ + ": the server does not prove that it knows the token"};
     }
   } else if (has_token) {
-    return {Code::kPermissionDenied, address_ + ": the server does not ask for the token, so it may be another one"};
+    return {Code::kPermissionDenied, address_ +
+                                         ": the server does not ask for the token, so it may be an impostor; "
+                                         "check the address, and start the server with a token file"};
   }
   const bool flush_is_known = hello.durability <= static_cast<uint8_t>(format::Durability::kPowerSafe) &&
                               hello.flush_method <= static_cast<uint8_t>(format::FlushMethod::kServerFlush);
@@ -141,7 +148,10 @@ Status Handshake::Check(const HelloReply& hello, std::span<const fabric::RemoteR
                      Offers(offered, format::kPoolRegion, geometry.pool_size) &&
                      Offers(offered, format::kControlRegion, format::ControlRegionBytes(geometry)) && may_ask &&
                      MayPlace(hello, offered);
-  return holds ? Status() : wrong("what the server says of itself does not hold together");
+  return holds ? Status()
+               : wrong(
+                     "the server's geometry, slots, flush method and memory do not fit together; "
+                     "use an Erda server of this client's version");
 }
 
 }  // namespace erda::client

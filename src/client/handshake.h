@@ -13,7 +13,7 @@
 
 #include "erda/status.h"
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 
 namespace erda::client {
 

@@ -15,9 +15,9 @@
 #include "client/time_hint.h"
 #include "format/control_block.h"
 #include "format/geometry.h"
+#include "format/hello.h"
 #include "format/index_layout.h"
 #include "format/log_layout.h"
-#include "format/messages.h"
 
 namespace erda::client {
 

@@ -22,7 +22,7 @@
 #include "client/link_puts.h"
 #include "client/request_slots.h"
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 
 namespace erda::client {
 
@@ -47,8 +47,8 @@ class Link {
   // kConnecting -> kConnecting, with the proof that the client knows this token. Gives the refused connection back, as
   // Close does. REQUIRES: IsChallenged().
   Status Prove(std::string token, Connection* refused);
-  // kConnecting -> kLoading: takes the server, and asks for the control block. Returns why the client does not take the
-  // server otherwise. A client that has a token takes no server that did not ask for it.
+  // kConnecting -> kLoading: takes the server, and asks for the control block. If the client does not take the server,
+  // it returns the reason. A client that has a token takes no server that did not ask for it.
   Status OnConnected(Nanoseconds now, bool has_token);
   // Posts a Read of the control block, after the gathered requests. Does nothing if one is under way. Its caller may
   // then get the block without the activity.

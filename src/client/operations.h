@@ -1,8 +1,8 @@
 // The operations of one client: the table of those in flight, their turns on each key, and those that have ended.
 //
-// Owns the slots, their registered memory, the order of operations on one key, and the list of operations whose
-// callback is still to run. Each kind of operation (get.h, put.h, block.h) owns an array with one operation for each
-// slot. One kind uses a slot at a time. Only the client's thread calls it.
+// Owns the table, the operations' registered memory, and their order on one key. It also has the list of operations
+// whose callback is still to run. Each kind of operation (get.h, put.h, block.h) owns an array with one operation for
+// each row of the table. Only one kind uses a row at a time. Only the client's thread calls it.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ class Operations {
     Operations& operations_;
   };
 
-  // Makes a slot for each operation that can be in flight, and one for an operation whose callback runs.
+  // Makes a row for each operation that can be in flight, and one for an operation whose callback runs.
   Status Prepare(fabric::Fabric& fabric, uint32_t queue_depth);
   // Gives a kind of operation its array. REQUIRES: Prepare succeeded, and no operation is in flight.
   template <class Op>
@@ -74,7 +74,7 @@ class Operations {
     ++in_flight_;
     Op& op = kind[slot];
     if (slots_[slot] != &op) {
-      // The slot keeps the large memory that its last operation had.
+      // The row keeps the large memory that its last operation had.
       op.large = std::move(slots_[slot]->large);
       slots_[slot] = &op;
     }
@@ -161,7 +161,7 @@ class Operations {
 
   uint32_t queue_depth_ = 0;
   OperationMemory memory_;
-  std::vector<Operation*> slots_;  // The operation that uses each slot, or used it last.
+  std::vector<Operation*> slots_;  // By row: the operation that uses it, or used it last.
   std::vector<OpIndex> free_;
   KeyOrder key_order_;
   std::vector<OpIndex> done_;

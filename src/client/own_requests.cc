@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "format/hello.h"
 #include "format/messages.h"
 
 namespace erda::client {

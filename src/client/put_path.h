@@ -22,7 +22,7 @@
 #include <cstdint>
 
 #include "erda/client.h"
-#include "format/messages.h"
+#include "format/hello.h"
 
 namespace erda::client {
 

@@ -20,7 +20,7 @@
 #include <cstdint>
 
 #include "base/planted.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "format/object.h"
 
 namespace erda::client {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "format/hello.h"
 #include "format/messages.h"
 
 namespace erda::format {

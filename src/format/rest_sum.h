@@ -69,12 +69,19 @@ class RestSum {
   }
   constexpr bool operator==(const RestSum& other) const { return place() == other.place() && hash() == other.hash(); }
 
-  // Of a difference of two sums: the bit that has flipped, if it is one.
+  // Of a difference of two sums: the slot, and the entry in it, if one bit has flipped. IsChange tells whether one has.
   [[nodiscard]] constexpr uint64_t slot() const { return place() / kBits; }
   [[nodiscard]] constexpr IndexEntry WithoutFlip(IndexEntry entry) const {
     const uint64_t bit = place() % kBits;
     (bit < kBits / 2 ? entry.word : entry.meta) ^= uint64_t{1} << (bit % (kBits / 2));
     return entry;
+  }
+
+  // Returns true if the difference is just that between these entries of slot().
+  [[nodiscard]] constexpr bool IsChange(const IndexEntry& from, const IndexEntry& to) const {
+    RestSum change = Of(slot(), from);
+    change -= Of(slot(), to);
+    return change == *this;
   }
 
  private:

@@ -31,7 +31,7 @@ class Census {
   // The slot became used (change: 1) or free (-1).
   void Change(Slot slot, int change) {
     if (!known_ && !Has(slot)) return;
-    if (change < 0 && used_ == 0) return;  // The mender kept the slot, which the census took for free.
+    if (change < 0 && used_ == 0) return;  // The mender accepted an entry in a slot that counts as free.
     used_ += change;
   }
   // All slots are counted, also those of a new block. Requires: all others were. The caller has filled the new block
@@ -43,8 +43,8 @@ class Census {
   [[nodiscard]] uint64_t slots_counted() const { return counted_; }
   [[nodiscard]] bool is_complete() const { return counted_ == view_.size(); }
   [[nodiscard]] bool is_known() const { return known_; }
-  // Returns the number of used slots, or of those that are counted if the number is unknown. If the mender has kept
-  // slots, the number may be wrong by theirs.
+  // Returns the number of used slots, or of those that are counted if the number is unknown. For each entry that the
+  // mender accepted, the number may be wrong by one.
   [[nodiscard]] uint64_t used() const { return used_; }
   struct Totals {
     uint64_t used = 0;

@@ -1,8 +1,9 @@
 // Tells the observer of an index how entries change (entry_observer.h).
 //
-// Owns the changes by published puts that it has not told yet. It tells them once, and later: a client that waits for
-// an answer need not wait for that. Everything else it tells at once, after all that is waiting. So the observer hears
-// of changes in the order of the stores. Requires: the caller calls Store, Publish and Settle before the store that
+// Owns the changes by published puts that it has not told yet. Publish passes OnEntryStored on at once. The one
+// OnEntryChanged of both stores waits until TellPublished, so that the answer to the client need not wait for it.
+// Everything else it tells at once, after all that is waiting. So the observer hears of changes in the order of the
+// stores. Requires: the caller calls Store, Publish and Settle before the store that
 // each announces. The shard's thread calls it.
 #pragma once
 

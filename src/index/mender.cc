@@ -6,17 +6,18 @@ namespace erda::index {
 
 using format::IndexEntry;
 
-// The observer counts the addresses that the kept entry names, so that the next store can take them away. The addresses
-// that the index stored before are unknown. They stay counted, so no region is emptied that an entry may need.
+// The observer counts the addresses that the accepted entry names, so that the next store can take them away. The
+// addresses that the index stored before are unknown. They stay counted, so no region is emptied that an entry may
+// need.
 Mender::Mended Mender::Mend(Slot slot) {
   const IndexEntry entry = view_.At(slot);
   if (slots_.Fits(slot, entry)) return Mended::kFits;
   if (UndoFlip(slot, entry)) return Mended::kUndone;
   slots_.TakeAsItStands(slot, entry);
-  kept_.push_back(slot);
+  news_of_damage_.accepted.push_back(slot);
   has_news_ = true;
   news_.Add(entry);
-  return Mended::kKept;
+  return Mended::kAccepted;
 }
 
 // Tells the observer of no change of names: it has counted what the index stored.
@@ -29,7 +30,7 @@ bool Mender::UndoFlip(Slot slot, const IndexEntry& entry) {
   return true;
 }
 
-// The sum counts the entry as if it had never been flipped. So the check has nothing to say about this flip.
+// The sum counts the entry as if it had never been flipped. So EndRest finds no difference.
 void Mender::UndoPlace(Slot slot, uint64_t key_hash) {
   const IndexEntry flipped = view_.At(slot);
   const format::EntryMeta meta = flipped.entry_meta()
@@ -55,21 +56,17 @@ void Mender::StoreUndone(Slot slot, const IndexEntry& flipped, const IndexEntry&
 
 // A slot may have got another entry since the start. The hash says whether the flipped half is still the one that was
 // found: the difference of the sums has the sign of the change.
-Mender::RestChange Mender::CheckRest() {
+void Mender::EndRest() {
   const format::RestSum difference = slots_.rest().Take();
-  if (difference == format::RestSum()) return {};
-  RestChange change{.changed = true, .slot = difference.slot(), .undone = std::nullopt};
-  if (change.slot >= view_.size()) return change;
-  const IndexEntry found = view_.At(change.slot);
-  const IndexEntry other = difference.WithoutFlip(found);
-  const auto is_change = [&](const IndexEntry& from, const IndexEntry& to) {
-    format::RestSum sum = format::RestSum::Of(change.slot, from);
-    sum -= format::RestSum::Of(change.slot, to);
-    return sum == difference;
-  };
-  if (is_change(other, found) && !Planted(Flaw::kRestNotMended)) change.undone = other;
-  if (is_change(found, other)) change.changed = false;  // a store since the start has mended it
-  return change;
+  if (difference == format::RestSum()) return;
+  const Slot slot = difference.slot();
+  if (slot < view_.size()) {
+    const IndexEntry found = view_.At(slot);
+    const IndexEntry other = difference.WithoutFlip(found);
+    if (difference.IsChange(found, other)) return;  // A store since the start has mended it.
+    if (difference.IsChange(other, found) && !Planted(Flaw::kRestNotMended)) return Undo(slot, other);
+  }
+  news_of_damage_.changed_at_rest = has_news_ = true;
 }
 
 void Mender::Undo(Slot slot, const IndexEntry& undone) {

@@ -1,7 +1,9 @@
-// Finds changes of slots that the index did not make, by the slots' checks (slot_checks.h). Undoes a flipped bit, which
-// the medium may do to an entry. Keeps an entry in which more has changed, and remembers its slot.
+// Finds changes of slots that the index did not make, by the slots' checks (slot_checks.h). Undoes a flipped bit.
+// Accepts an entry in which more has changed as it stands, and remembers its slot.
 //
-// Owns the list of kept slots, and the number of undone flips. The shard's thread calls it.
+// Also undoes a bit that flipped while no server ran (rest_check.h), which the checks cannot know.
+//
+// Owns the news of what cannot be undone, and the number of undone flips. The shard's thread calls it.
 #pragma once
 
 #include <bit>
@@ -21,17 +23,14 @@ class Mender {
  public:
   enum class Mended : uint8_t {
     kFits,
-    kUndone,  // One bit was flipped. It is as before, persistently.
-    kKept     // More has changed. The entry counts as it stands from now on.
+    kUndone,   // One bit was flipped. It is as before, persistently.
+    kAccepted  // More has changed. The entry counts as it stands from now on.
   };
 
-  // A change of the slots while no server ran.
-  struct RestChange {
-    bool changed = false;
-    Slot slot = 0;
-    // The entry without its flipped bit. Nothing: more has changed, or a store has overwritten the flipped word or
-    // meta.
-    std::optional<format::IndexEntry> undone;
+  // Changes that cannot be undone. The shard tells operators of them.
+  struct News {
+    bool changed_at_rest = false;  // Entries have changed while no server ran.
+    std::vector<Slot> accepted;    // The slots whose entries were accepted.
   };
 
   Mender(const View& view, Slots& slots, const Census& census, EntryNews& news)
@@ -50,7 +49,7 @@ class Mender {
     };
     return view_.FindInWindow(key_hash, may_be, mended, is_key);
   }
-  // Before CheckRest: finds an entry whose tag differs in one bit from the key's. is_key sees the entry with the key's
+  // Before EndRest: finds an entry whose tag differs in one bit from the key's. is_key sees the entry with the key's
   // tag. Such an entry is another key's, or a bit has flipped.
   template <class IsKey>
   [[nodiscard]] std::optional<Slot> FindNearTag(uint64_t key_hash, IsKey&& is_key) const {
@@ -61,36 +60,39 @@ class Mender {
     };
     return view_.FindInWindow(key_hash, may_be, with_tag, is_key);
   }
-  // Before CheckRest: stores the tag and the distance that the key's entry has in this slot, if they differ. Persistent
+  // Before EndRest: stores the tag and the distance that the key's entry has in this slot, if they differ. Persistent
   // on return. Requires: the entry is the key's.
   void UndoPlace(Slot slot, uint64_t key_hash);
 
-  // The last server left this sum. Nothing: it is unknown, and CheckRest has nothing to compare.
+  // The last server left this sum. Nothing: the sum is unknown, and EndRest has nothing to compare.
   void BeginRest(std::optional<format::RestSum> at_rest) {
     slots_.rest() = RestCheck(at_rest, view_.size());
     has_news_ = rest_is_due();
   }
-  // There may be something to do: a check of the sum, or kept slots to tell. The shard asks in each step.
-  [[nodiscard]] bool has_news() const { return has_news_; }
-  // The caller has done what there was to do for now.
-  void EndNews() { has_news_ = rest_is_due() || !kept_.empty(); }
-  // CheckRest has not been called yet, and the last server has left a sum.
+  // Returns true if a sum is known, and EndRest has not compared it yet.
   [[nodiscard]] bool rest_is_due() const { return slots_.rest().is_due(); }
-  // CheckRest may be called.
-  [[nodiscard]] bool may_check_rest() const { return rest_is_due() && census_.is_complete(); }
-  // Compares the entries that were found with those that the last server left. Requires: may_check_rest().
-  [[nodiscard]] RestChange CheckRest();
-  // Stores the entry without its flipped bit, persistently on return. Requires: the index has counted the flipped
-  // entry, or has not counted the slot.
-  void Undo(Slot slot, const format::IndexEntry& undone);
+  [[nodiscard]] bool may_end_rest() const { return rest_is_due() && census_.is_complete(); }
+  // Compares the sum with that of the entries that the index found. Undoes a flipped bit, persistently on return. Keeps
+  // everything as it stands if more has changed, or if a store has overwritten the flipped word or meta. Requires:
+  // may_end_rest().
+  void EndRest();
 
-  // Returns the slots that were kept since the last call.
-  [[nodiscard]] std::vector<Slot> TakeKept() { return std::exchange(kept_, {}); }
+  // Returns true if EndRest is due, or if TakeNews has something new to return. The shard asks in each step, so this is
+  // one flag.
+  [[nodiscard]] bool has_news() const { return has_news_; }
+  // Returns the news since the last call.
+  [[nodiscard]] News TakeNews() {
+    has_news_ = rest_is_due();
+    return std::exchange(news_of_damage_, {});
+  }
   // Returns how many flips were undone since the start.
   [[nodiscard]] uint64_t flips_undone() const { return flips_undone_; }
 
  private:
   bool UndoFlip(Slot slot, const format::IndexEntry& entry);
+  // Stores the entry without its flipped bit, persistently on return. Requires: the index has counted the flipped
+  // entry, or has not counted the slot.
+  void Undo(Slot slot, const format::IndexEntry& undone);
   // Stores word or meta, whichever differs from the entry that stands there. Persistent on return.
   void StoreUndone(Slot slot, const format::IndexEntry& flipped, const format::IndexEntry& undone);
 
@@ -99,7 +101,7 @@ class Mender {
   const Census& census_;
   EntryNews& news_;
   uint64_t flips_undone_ = 0;
-  std::vector<Slot> kept_;
+  News news_of_damage_;
   bool has_news_ = false;
 };
 

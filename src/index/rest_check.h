@@ -20,12 +20,13 @@ class RestCheck {
   // The sum is not compared yet.
   [[nodiscard]] bool is_due() const { return missing_.has_value(); }
 
-  // Of each slot, once: the slot has this entry, and no other until Replace says so.
+  // Counts the entry of a slot. The index calls it once for each slot. After it, stores to the slot change nothing
+  // here.
   void Count(uint64_t slot, const format::IndexEntry& entry) {
     if (missing_) *missing_ -= format::RestSum::Of(slot, entry);
   }
-  // Of a slot before Count: the index stores another entry there. So the entry that Count is going to see counts as
-  // the one before. Slots that the index did not have at rest are ignored.
+  // The index is about to store `after` in a slot that is not counted yet. Corrects the sum, so that Count of `after`
+  // has the effect of Count of `before`. Ignores slots that the index did not have at rest.
   void Replace(uint64_t slot, const format::IndexEntry& before, const format::IndexEntry& after) {
     if (!missing_ || slot >= slots_) return;
     *missing_ -= format::RestSum::Of(slot, before);

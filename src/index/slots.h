@@ -24,7 +24,7 @@ class Slots {
   Slots(nvm::Writer& nvm, const View& view, const format::Geometry& geometry, const Census& census)
       : nvm_(nvm), view_(view), census_(census), checks_(geometry.block_shift) {}
 
-  // Inline in each put: the compiler else calls it three times.
+  // Always inline: otherwise each put makes three calls.
   [[gnu::always_inline]] void SetWord(Slot slot, format::EntryWord word) {
     if (!census_.Has(slot)) [[unlikely]]
       ReplaceAtRest(slot, {word.raw(), view_.MetaAt(slot).raw()});
@@ -59,8 +59,8 @@ class Slots {
   void TakeAsItStands(Slot slot, const format::IndexEntry& entry) { checks_.Keep(slot, entry); }
   [[nodiscard]] RestCheck& rest() { return rest_; }
   [[nodiscard]] const RestCheck& rest() const { return rest_; }
-  // Returns true if the slot holds what the index has stored there. Nobody knows that of a slot that is not counted:
-  // its entry counts as it stands.
+  // Returns true if the slot holds what the index has stored there. A slot that the census has not counted has no check
+  // yet, so any entry fits.
   [[nodiscard]] bool Fits(Slot slot, const format::IndexEntry& entry) const {
     return !census_.Has(slot) || checks_.Fits(slot, entry);
   }

@@ -75,7 +75,7 @@ void HeadInspection::CountState(const SegmentPlace& place, const SegmentHeader& 
       ++head_.segments.copying;
       return;
   }
-  findings_.Add(place.Name() + " is in a state that there is not");
+  findings_.Add(place.Name() + " has an unknown state");
 }
 
 void HeadInspection::CheckVersions(const SegmentPlace& place, const SegmentHeader& header) {

@@ -35,10 +35,12 @@ class HeadInspection {
   ShardFindings& findings_;
 
   HeadReport head_;
-  bool opened_all_ = true;      // The segments so far, of the region at hand, are all opened.
-  uint64_t versions_from_ = 0;  // The first version of the segment before.
-  bool any_ = false;            // Any segment so far has no copies.
-  uint64_t newest_from_ = 0;    // The first version of the newest of the segments without copies.
+  // Of the region that is inspected now:
+  bool opened_all_ = true;      // No segment so far was found unopened.
+  uint64_t versions_from_ = 0;  // The first version of the last segment so far; 0 before the first segment.
+  // Of all segments of the head so far that are not for copies:
+  bool any_ = false;          // There is one.
+  uint64_t newest_from_ = 0;  // The first version of the newest one.
   bool newest_is_open_ = false;
 };
 

@@ -25,19 +25,18 @@ void IndexEvidence::ReadSlots(uint64_t offset, uint64_t slots, uint64_t first_sl
     if (at + sizeof(IndexEntry) > bytes_.pool().size()) return;
     const auto entry = LoadAs<IndexEntry>(bytes_.pool().subspan(at, sizeof(IndexEntry)));
     if (entry.word == 0) continue;
-    const EntryMeta meta = entry.entry_meta();
-    ReadEntry({first_slot + i, geometry_.HeadOf(meta.tag()), entry.entry_word(), meta});
+    ReadEntry(PlacedEntry::Of(geometry_, first_slot + i, entry));
   }
 }
 
-bool IndexEvidence::MayLeadTo(const Entry& entry, const FoundObject& object) const {
+bool IndexEvidence::MayLeadTo(const PlacedEntry& entry, const FoundObject& object) const {
   const auto& header = object.view.header;
   return object.view.state != ObjectState::kNothing && !header.is_chunk() &&
          EntryMeta::TagOf(header.key_hash) == entry.meta.tag() &&
          MayStandIn(geometry_, entry.index_slot, entry.meta.distance(), header.key_hash);
 }
 
-void IndexEvidence::ReadEntry(const Entry& entry) {
+void IndexEvidence::ReadEntry(const PlacedEntry& entry) {
   const uint32_t distance = entry.meta.distance();
   const bool near = distance < format::kNeighbourhood;
   if (geometry_.ShardOf(entry.meta.tag()) != bytes_.shard() || (!near && distance != EntryMeta::kFar)) return;
@@ -57,7 +56,7 @@ void IndexEvidence::ReadEntry(const Entry& entry) {
   }
 }
 
-void IndexEvidence::AddOlder(const Entry& entry, const FoundObject& newest) {
+void IndexEvidence::AddOlder(const PlacedEntry& entry, const FoundObject& newest) {
   uint64_t version = newest.view.header.version;
   LogAddress at(newest.view.header.previous);
   while (!at.none() && at != entry.word.old_address()) {

@@ -7,6 +7,7 @@
 #include "format/index_entry.h"
 #include "inspect/key_evidence.h"
 #include "inspect/lost_entries.h"
+#include "inspect/placed_entry.h"
 #include "inspect/placed_regions.h"
 #include "inspect/salvage_bytes.h"
 
@@ -21,20 +22,13 @@ class IndexEvidence {
   void Read();
 
  private:
-  struct Entry {
-    uint64_t index_slot = 0;
-    uint32_t head = 0;
-    format::EntryWord word;
-    format::EntryMeta meta;
-  };
-
   // Reads the entries at an offset in the pool.
   void ReadSlots(uint64_t offset, uint64_t slots, uint64_t first_slot);
-  void ReadEntry(const Entry& entry);
+  void ReadEntry(const PlacedEntry& entry);
   // Adds the version to which recovery goes back: the newest whole one between newest and old, or the old one.
-  void AddOlder(const Entry& entry, const FoundObject& newest);
+  void AddOlder(const PlacedEntry& entry, const FoundObject& newest);
   // Returns whether the entry may be that of the object's key.
-  [[nodiscard]] bool MayLeadTo(const Entry& entry, const FoundObject& object) const;
+  [[nodiscard]] bool MayLeadTo(const PlacedEntry& entry, const FoundObject& object) const;
 
   const SalvageBytes& bytes_;
   const format::Geometry& geometry_;

@@ -15,7 +15,7 @@ using format::ObjectView;
 
 void IndexInspection::Inspect() {
   for (uint64_t index_slot = 0; index_slot < layout_.slots(); ++index_slot) {
-    const Entry entry = EntryIn(index_slot);
+    const PlacedEntry entry = EntryIn(index_slot);
     if (entry.word.empty()) continue;
     if (IsLeftOver(entry)) {
       ++report_.left_over;
@@ -27,7 +27,7 @@ void IndexInspection::Inspect() {
     if (!moving) {
       LookAtEntry(entry);
     } else if (!findings_.needs_recovery()) {
-      AddDamage(entry, "the key has another entry");
+      AddDamage(entry, "the entry is a copy left by a move, so its key has two entries");
     }
   }
 }
@@ -55,39 +55,36 @@ void IndexInspection::CheckRest() {
   const uint64_t index_slot = difference.slot();
   if (index_slot < layout_.slots()) {
     const auto found = bytes_.Load<IndexEntry>(layout_.SlotOffset(index_slot));
-    format::RestSum flip = format::RestSum::Of(index_slot, difference.WithoutFlip(found));
-    flip -= format::RestSum::Of(index_slot, found);
-    if (flip == difference) {
-      AddDamage(EntryIn(index_slot), "a bit of the entry has flipped since the pool was closed");
+    if (difference.IsChange(difference.WithoutFlip(found), found)) {
+      AddDamage(EntryIn(index_slot), "a bit of the entry has flipped since the pool was closed; a server undoes it");
       return;
     }
   }
   findings_.Add("the index has changed since the pool was closed");
 }
 
-IndexInspection::Entry IndexInspection::EntryIn(uint64_t index_slot) const {
+PlacedEntry IndexInspection::EntryIn(uint64_t index_slot) const {
   const auto entry = bytes_.Load<IndexEntry>(layout_.SlotOffset(index_slot));
-  const EntryMeta meta = entry.entry_meta();
-  return {index_slot, bytes_.geometry().HeadOf(meta.tag()), entry.entry_word(), meta};
+  return PlacedEntry::Of(bytes_.geometry(), index_slot, entry);
 }
 
-bool IndexInspection::IsLeftOver(const Entry& entry) const {
+bool IndexInspection::IsLeftOver(const PlacedEntry& entry) const {
   return findings_.needs_recovery() && layout_.grown() && layout_.BlockWith(entry.index_slot) == layout_.LastParent() &&
          layout_.BlockOf(entry.meta.tag()) == layout_.blocks() - 1;
 }
 
-bool IndexInspection::IsKeyOf(const Entry& entry, uint64_t key_hash) const {
+bool IndexInspection::IsKeyOf(const PlacedEntry& entry, uint64_t key_hash) const {
   return entry.meta.tag() == EntryMeta::TagOf(key_hash) && bytes_.geometry().ShardOf(key_hash) == bytes_.shard() &&
          layout_.IsPlaceOf(key_hash, entry.index_slot, entry.meta.distance());
 }
 
-bool IndexInspection::IsDelete(const Entry& entry) const {
+bool IndexInspection::IsDelete(const PlacedEntry& entry) const {
   return bytes_.geometry().OffsetInRegion(entry.word.new_address()) == format::kTombstoneSlotOffset;
 }
 
 // The object's header tells the key. If the header does not verify, the bytes at the place of the key tell it, if they
 // have the entry's hash.
-void IndexInspection::AddDamage(const Entry& entry, std::string what) {
+void IndexInspection::AddDamage(const PlacedEntry& entry, std::string what) {
   const LogAddress address = entry.word.new_address();
   Damage damage;
   damage.what = std::move(what);
@@ -109,7 +106,7 @@ void IndexInspection::AddDamage(const Entry& entry, std::string what) {
   findings_.Add(std::move(damage));
 }
 
-std::string IndexInspection::FindFault(const Entry& entry, const ObjectView& newest) const {
+std::string IndexInspection::FindFault(const PlacedEntry& entry, const ObjectView& newest) const {
   const LogAddress address = entry.word.new_address();
   if (address.none()) return "the entry leads nowhere";
   if (objects_.BytesAt(entry.head, address).empty()) return "the entry leads out of the log";
@@ -118,11 +115,11 @@ std::string IndexInspection::FindFault(const Entry& entry, const ObjectView& new
   if (!IsKeyOf(entry, newest.header.key_hash)) return "the entry leads to another key's object";
   if (newest.header.version >= report_.version_limit) return "the object's version is over the shard's limit";
   const uint32_t depth = layout_.DepthOf(layout_.BlockWith(entry.index_slot));
-  if (entry.meta.depth() > depth) return "the entry tells of a split that was not";
+  if (entry.meta.depth() > depth) return "the entry's depth is larger than its block's";
   return {};
 }
 
-void IndexInspection::LookAtEntry(const Entry& entry) {
+void IndexInspection::LookAtEntry(const PlacedEntry& entry) {
   const LogAddress address = entry.word.new_address();
   const bool read = verify_ || !entry.word.settled();
   const auto [newest, over_budget] =
@@ -145,7 +142,7 @@ void IndexInspection::LookAtEntry(const Entry& entry) {
 }
 
 // Recovery decides by the same rules (server/recovery/recovery.h).
-void IndexInspection::LookAtUnsettled(const Entry& entry, const ObjectView& newest) {
+void IndexInspection::LookAtUnsettled(const PlacedEntry& entry, const ObjectView& newest) {
   const LogAddress old_address = entry.word.old_address();
   const bool whole = newest.state == ObjectState::kWhole;
   const ObjectView old = objects_.Header(entry.head, old_address);
@@ -165,7 +162,7 @@ void IndexInspection::LookAtUnsettled(const Entry& entry, const ObjectView& newe
   }
 }
 
-void IndexInspection::LookAtDelete(const Entry& entry, const ObjectView& newest) {
+void IndexInspection::LookAtDelete(const PlacedEntry& entry, const ObjectView& newest) {
   ++report_.tombstones;
   if (newest.state != ObjectState::kWhole || !newest.header.is(ObjectKind::kTombstone)) {
     AddDamage(entry, "the tombstone is damaged");
@@ -177,7 +174,7 @@ void IndexInspection::LookAtDelete(const Entry& entry, const ObjectView& newest)
 
 // Recovery goes back to the newest whole version between the newest and the old one. Without one it goes back to the
 // old version, which must then be whole.
-void IndexInspection::LookForOlder(const Entry& entry, const ObjectView& newest, const ObjectView& old) {
+void IndexInspection::LookForOlder(const PlacedEntry& entry, const ObjectView& newest, const ObjectView& old) {
   const LogAddress old_address = entry.word.old_address();
   const uint64_t oldest = old.state == ObjectState::kNothing ? 0 : old.header.version;
   ObjectView view = newest;

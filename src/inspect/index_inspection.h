@@ -11,6 +11,7 @@
 #include "format/rest_sum.h"
 #include "inspect/client_chunks.h"
 #include "inspect/object_reader.h"
+#include "inspect/placed_entry.h"
 #include "inspect/shard_bytes.h"
 #include "inspect/shard_findings.h"
 
@@ -35,28 +36,21 @@ class IndexInspection {
   void CheckSums();
 
  private:
-  struct Entry {
-    uint64_t index_slot = 0;
-    uint32_t head = 0;
-    format::EntryWord word;
-    format::EntryMeta meta;
-  };
-
-  [[nodiscard]] Entry EntryIn(uint64_t index_slot) const;
+  [[nodiscard]] PlacedEntry EntryIn(uint64_t index_slot) const;
   // Adds the damage if the entries differ from those that the last server left.
   void CheckRest();
   // Returns whether a split has copied the entry into its new block, and a crash left it in the old block.
-  [[nodiscard]] bool IsLeftOver(const Entry& entry) const;
-  void LookAtEntry(const Entry& entry);
-  void LookAtUnsettled(const Entry& entry, const format::ObjectView& newest);
-  void LookAtDelete(const Entry& entry, const format::ObjectView& newest);
-  void LookForOlder(const Entry& entry, const format::ObjectView& newest, const format::ObjectView& old);
+  [[nodiscard]] bool IsLeftOver(const PlacedEntry& entry) const;
+  void LookAtEntry(const PlacedEntry& entry);
+  void LookAtUnsettled(const PlacedEntry& entry, const format::ObjectView& newest);
+  void LookAtDelete(const PlacedEntry& entry, const format::ObjectView& newest);
+  void LookForOlder(const PlacedEntry& entry, const format::ObjectView& newest, const format::ObjectView& old);
   // Returns what is wrong with an entry in any state, or nothing.
-  [[nodiscard]] std::string FindFault(const Entry& entry, const format::ObjectView& newest) const;
-  [[nodiscard]] bool IsKeyOf(const Entry& entry, uint64_t key_hash) const;
+  [[nodiscard]] std::string FindFault(const PlacedEntry& entry, const format::ObjectView& newest) const;
+  [[nodiscard]] bool IsKeyOf(const PlacedEntry& entry, uint64_t key_hash) const;
   // Returns whether the entry names a tombstone slot.
-  [[nodiscard]] bool IsDelete(const Entry& entry) const;
-  void AddDamage(const Entry& entry, std::string what);
+  [[nodiscard]] bool IsDelete(const PlacedEntry& entry) const;
+  void AddDamage(const PlacedEntry& entry, std::string what);
 
   const ShardBytes& bytes_;
   const format::IndexLayout& layout_;

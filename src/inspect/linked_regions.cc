@@ -56,7 +56,7 @@ void LinkedRegions::AddLinked(uint32_t region, RegionWord word, ShardFindings* f
   const uint32_t head_slot = word.SlotIn(geometry_);
   if (!word.IsWholeLink() || head >= geometry_.heads_per_shard || head_slot >= geometry_.slots_per_head() ||
       RegionIn(head, head_slot) != kNoRegion) {
-    findings->Add("the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
+    findings->Add("the region table is damaged: region " + std::to_string(region) + " cannot be head slot " +
                   std::to_string(word.slot()) + " of head " + std::to_string(word.head()));
     return;
   }

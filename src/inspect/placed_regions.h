@@ -38,8 +38,8 @@ class PlacedRegions {
   [[nodiscard]] PlacedRegion& Of(uint32_t region) { return regions_[geometry_.NumberInShard(region)]; }
   [[nodiscard]] const PlacedRegion& Of(uint32_t region) const { return regions_[geometry_.NumberInShard(region)]; }
 
-  // Places a region of the log. By its objects: they tell the place, so the region wins over another one there. If not,
-  // the region table alone tells the place.
+  // Places a region of the log. by_objects: its objects tell the place, so it replaces another region there. Otherwise
+  // the region table alone tells the place, and a region that is already there keeps it.
   void Place(uint32_t region, uint32_t head, uint32_t head_slot, bool by_objects);
 
   // Returns the object at an offset in the pool, of bytes_max bytes at most. Its state is kNothing if nothing verifies

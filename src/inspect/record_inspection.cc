@@ -23,7 +23,9 @@ void SetBlocks(const ShardBytes& bytes, CheckedWord record, IndexLayout* layout,
   for (uint64_t block = g.first_blocks(); block < layout->blocks(); ++block) known = known && layout->IsKnown(block);
   if (!known) layout->SetBlocks(g.first_blocks());
   const bool fits = runs <= (layout->grown() ? layout->RunOf(layout->blocks() - 1) + 2 : 1);
-  if (!can_be || !known || !fits) findings->Add("the index has not the blocks that the shard's record says");
+  if (can_be && known && fits) return;
+  findings->Add(
+      "the number of index blocks in the shard's record is damaged, or does not fit the regions of the index");
 }
 
 void ReportWindows(const IndexLayout& layout, ShardReport* report) {

@@ -1,4 +1,7 @@
-// The inspection of a shard's record: version limit, number of keys, blocks and reaches of the index, last move.
+// The inspection of a shard's record: version limit, number of keys, last move, blocks and reaches of the index.
+//
+// The inspection does not look at the record's time. IndexInspection compares the record's rest place and rest hash
+// with the index, and ignores them if they are damaged.
 #pragma once
 
 #include "format/index_layout.h"

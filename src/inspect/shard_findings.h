@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "inspect/inspection.h"
+#include "inspect/report.h"
 
 namespace erda::inspect {
 

@@ -38,8 +38,9 @@ Status RegionTable::TakeUp() {
     const uint32_t slot = word.SlotIn(shape_.geometry());
     const bool possible = word.IsWholeLink() && shape_.HasHead(head) && slot < shape_.geometry().slots_per_head();
     if (!possible || slots_.RegionIn(head, slot) != kNoRegion) {
-      return {Code::kCorruption, "the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
-                                     std::to_string(word.slot()) + " of head " + std::to_string(word.head())};
+      return {Code::kCorruption, "the region table is damaged: region " + std::to_string(region) +
+                                     " cannot be head slot " + std::to_string(word.slot()) + " of head " +
+                                     std::to_string(word.head())};
     }
     slots_.Fill(head, slot, region, word.generation(), SlotState::kFull);
   }

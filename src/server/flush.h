@@ -4,7 +4,7 @@
 #include "erda/server.h"
 #include "fabric/fabric.h"
 #include "format/durability.h"
-#include "format/messages.h"
+#include "format/hello.h"
 
 namespace erda::server {
 

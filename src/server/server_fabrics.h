@@ -16,7 +16,7 @@
 
 #include "erda/server.h"
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "nvm/pool.h"
 #include "server/sessions/port.h"
 #include "server/threads.h"

@@ -37,9 +37,10 @@ class ServerShards {
   Status Start();
   // Stops the threads.
   void Stop();
-  // Waits a second at most for clients that are in the middle of a Write. They end it soon, unless they are stopped.
-  // REQUIRES: the threads are stopped. So it is for Close.
+  // Ends all sessions. Waits a second at most for clients that are in the middle of a Write. A client ends its Write
+  // soon, unless its process is stopped. REQUIRES: the threads are stopped.
   void EndSessions();
+  // Closes the shards, and the sessions that are left. REQUIRES: the threads are stopped.
   void Close();
 
   void SetLimits(const ServerLimits& limits);
@@ -47,7 +48,8 @@ class ServerShards {
 
   // A Doorman hands its clients to these.
   [[nodiscard]] std::vector<std::unique_ptr<ShardThread>>& threads() { return threads_; }
-  // Returns the counters of the first shard, which count for the whole server where no shard is concerned.
+  // Returns the counters of the first shard. They also count the work of the server that belongs to no shard, such as
+  // syncs.
   [[nodiscard]] Counters first_counters() const { return threads_.front()->shard().counters(); }
   // Returns a number that grows with each change of the pool.
   [[nodiscard]] uint64_t WrittenBytes() const;

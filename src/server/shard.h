@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "server/control/control_memory.h"
 #include "server/control/persist_timer.h"
 #include "server/pool/formatted_pool.h"

@@ -29,14 +29,9 @@ Status ShardData::TakeUp() {
   return pool_.needs_recovery() ? versions_.part().Look() : versions_.part().Open();
 }
 
+// A shard with news about its index is not done: its next step tells them, and undoes a flip at rest.
 bool ShardData::CountKeys() {
-  if (!versions_.growth().CountKeys(kCountStep)) return false;
-  if (versions_.index().mender().may_check_rest()) {
-    versions_.mending().CheckRest(versions_.PublishPuts());
-    versions_.PublishGauges();
-    return false;  // the next step tells of the damage, before an idle shard sleeps
-  }
-  return true;
+  return versions_.growth().CountKeys(kCountStep) && !versions_.index().mender().has_news();
 }
 
 }  // namespace erda::server

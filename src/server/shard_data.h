@@ -48,7 +48,8 @@ class ShardData {
   void KeepTime() {
     if (keeps_time()) (void)versions_.clock().Raise();
   }
-  // After a crash: counts the keys in a few slots of the index. Returns true once all are counted.
+  // Counts the keys in a few slots of the index. Returns true once all are counted, and the next step of the shard has
+  // nothing to tell of the index.
   bool CountKeys();
 
   [[nodiscard]] Versions& versions() { return versions_; }

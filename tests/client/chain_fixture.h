@@ -15,8 +15,8 @@
 #include "client/engine_fixture.h"
 #include "client/expiry.h"
 #include "format/control_block.h"
+#include "format/hello.h"
 #include "format/index_entry.h"
-#include "format/messages.h"
 #include "format/object.h"
 
 namespace erda::client {

@@ -12,6 +12,7 @@
 #include "base/crc32c.h"
 #include "client/engine_fixture.h"
 #include "format/control_block.h"
+#include "format/hello.h"
 #include "format/messages.h"
 #include "format/object.h"
 

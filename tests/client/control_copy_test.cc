@@ -8,7 +8,7 @@
 
 #include "client/hand_fabric.h"
 #include "format/control_block.h"
-#include "format/messages.h"
+#include "format/hello.h"
 
 namespace erda::client {
 namespace {

@@ -18,6 +18,7 @@
 #include "client/hand_fabric.h"
 #include "format/control_block.h"
 #include "format/durability.h"
+#include "format/hello.h"
 #include "format/messages.h"
 #include "format/object.h"
 

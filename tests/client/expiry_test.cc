@@ -17,6 +17,7 @@
 #include "client/expiry.h"
 #include "client/located_fixture.h"
 #include "format/control_block.h"
+#include "format/hello.h"
 #include "format/index_entry.h"
 #include "format/messages.h"
 #include "format/object.h"
@@ -52,6 +53,14 @@ class ExpiryTest : public LocatedTest {
     Reply reply{};
     reply.number = (kServerMillis + millis) * 1000;
     AnswerTime(TakeTimeQuestion(), reply);
+  }
+  // The client asks for the time, and learns it. Then the shard's time moves on, and the client gets the value.
+  void LearnTime(uint64_t millis, uint64_t shard_millis) {
+    GetUntilItAsks();
+    TellTime(millis);
+    shard_time_ += shard_millis;
+    engine_->Poll();
+    ServeAll();
   }
   // The newest version cannot be returned, and the one before it was moved and expires. It leads to the
   // original.
@@ -192,18 +201,10 @@ TEST_F(ExpiryTest, TheGreatestWordIsATimeToo) {
 TEST_F(ExpiryTest, WhereTheOwnClockIsAheadTheServerIsAsked) {
   WriteFor(10);
   clock_.now += std::chrono::milliseconds(10);
-  GetUntilItAsks();
-  TellTime(9);  // its clock is a little slow
-  shard_time_ += 9;
-  engine_->Poll();
-  ServeAll();
+  LearnTime(9, 9);  // its clock is a little slow
   EXPECT_EQ(got_, "value");
   clock_.now += std::chrono::milliseconds(1);
-  GetUntilItAsks();
-  TellTime(10);
-  shard_time_ += 1;
-  engine_->Poll();
-  ServeAll();
+  LearnTime(10, 1);
   EXPECT_EQ(got_, "not found");
 }
 
@@ -396,11 +397,7 @@ TEST_F(ExpiryTest, AConnectionThatEndsWhileTheTimeIsAskedForEndsTheGet) {
   ServeAll();
   EXPECT_EQ(got_, "value");
   clock_.now += std::chrono::milliseconds(10);
-  GetUntilItAsks();
-  TellTime(10);
-  shard_time_ += 10;
-  engine_->Poll();
-  ServeAll();
+  LearnTime(10, 10);
   EXPECT_EQ(got_, "not found");
 }
 

@@ -26,8 +26,8 @@
 #include "format/activity.h"
 #include "format/control_block.h"
 #include "format/durability.h"
+#include "format/hello.h"
 #include "format/index_entry.h"
-#include "format/messages.h"
 #include "format/object.h"
 
 namespace erda::client {

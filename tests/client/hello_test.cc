@@ -15,7 +15,7 @@
 #include "client/engine.h"
 #include "fabric/sim/network.h"
 #include "format/durability.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "format/proof.h"
 
 namespace erda::client {
@@ -121,14 +121,14 @@ TEST(HelloTest, AFlushMethodThatIsUnknownOrTooLittleIsRefused) {
   ExpectRefused(ConnectTo(Durability::kPowerSafe, 3), "flush method");
   ExpectRefused(ConnectTo(Durability::kVolatile, 255), "flush method");
   ExpectRefused(ConnectTo(Durability{3}, static_cast<uint8_t>(FlushMethod::kServerFlush)), "flush method");
-  ExpectRefused(ConnectTo(Durability::kPowerSafe, static_cast<uint8_t>(FlushMethod::kNone)), "hold together");
+  ExpectRefused(ConnectTo(Durability::kPowerSafe, static_cast<uint8_t>(FlushMethod::kNone)), "fit together");
 }
 
 TEST(HelloTest, ASlotOrARegionThatIsTooSmallIsRefused) {
-  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slots = 0; }), "hold together");
-  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slots = 10'000; }), "hold together");
-  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slot_bytes = 8; }), "hold together");
-  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.geometry.pool_size *= 2; }), "hold together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slots = 0; }), "fit together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slots = 10'000; }), "fit together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slot_bytes = 8; }), "fit together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.geometry.pool_size *= 2; }), "fit together");
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.protocol_version = 1; }), "protocol version");
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.magic = 1; }), "no Erda server");
 }
@@ -140,8 +140,8 @@ TEST(HelloTest, AWayToPlaceValuesThatIsUnknownOrTooNarrowIsRefused) {
   for (const Placing placing : {Placing::kNone, Placing::kPool, Placing::kStaging, Placing::kWindow}) {
     EXPECT_TRUE(ConnectTo([&](HelloReply& reply) { reply.placing = static_cast<uint8_t>(placing); }).ok());
   }
-  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.placing = 4; }), "hold together");
-  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.placing = 255; }), "hold together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.placing = 4; }), "fit together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.placing = 255; }), "fit together");
   for (const Placing placing : {Placing::kPool, Placing::kStaging, Placing::kWindow}) {
     ByHand by_hand;
     const Status status = by_hand.Connect([&](fabric::Incoming& incoming) {
@@ -149,7 +149,7 @@ TEST(HelloTest, AWayToPlaceValuesThatIsUnknownOrTooNarrowIsRefused) {
       reply.placing = static_cast<uint8_t>(placing);
       by_hand.Accept(incoming, reply, 4, reply.geometry.segment_size - 1);
     });
-    ExpectRefused(status, "hold together");
+    ExpectRefused(status, "fit together");
   }
 }
 
@@ -241,13 +241,13 @@ TEST(HelloTest, WhatAReaderCouldWriteToDoesNotHoldTogether) {
     reply.placing = static_cast<uint8_t>(format::Placing::kPool);
     reply.proof = format::ServerProof(kToken, nonce, reply);
   };
-  ExpectRefused(Prove(writable), "hold together");
+  ExpectRefused(Prove(writable), "fit together");
 }
 
 TEST(HelloTest, AReaderIsOfferedThePoolAndTheControlBlock) {
   const auto as_it_is = [](HelloReply&) {};
   EXPECT_TRUE(Prove(as_it_is, 1, kToken, sizeof(format::HelloChallenge), 2).ok());
-  ExpectRefused(Prove(as_it_is, 1, kToken, sizeof(format::HelloChallenge), 1), "hold together");
+  ExpectRefused(Prove(as_it_is, 1, kToken, sizeof(format::HelloChallenge), 1), "fit together");
 }
 
 // Half a challenge is an ordinary refusal: the client makes no proof for bytes that did not arrive.

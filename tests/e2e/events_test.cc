@@ -89,13 +89,14 @@ TEST_F(EventsTest, EachViolationIsNamed) {
       {"an unknown operation", with([](Request& r) { r.op = 99; })},
       {"an unknown ack", with([](Request& r) { r.ack = 2; })},
       {"an unknown condition, or one on an operation that takes none", with([](Request& r) { r.condition = 2; })},
-      {"a key of no bytes, or too many", with([](Request& r) { r.key_size = 0; })},
+      {"a key whose size is not 1 to 1024 bytes", with([](Request& r) { r.key_size = 0; })},
       {"a value that does not fit", with([](Request& r) { r.value_size = UINT32_MAX; })},
       {"a value that does not fit", with([&](Request& r) {
          r.op = op(RequestOp::kReserve);
          r.value_size = UINT32_MAX;
        })},
-      {"an increment by something else", with([&](Request& r) { r.op = op(RequestOp::kIncrement); })},
+      {"an increment whose operand has not 8 bytes, or does not fit into its request slot",
+       with([&](Request& r) { r.op = op(RequestOp::kIncrement); })},
       {"a key of another shard", with([&](Request& r) { r.key_size = static_cast<uint16_t>(elsewhere.size()); })},
       {"a commit of what it has not reserved", with([&](Request& r) { r.op = op(RequestOp::kCommit); })},
       {"it asks for a piece of another's log", with([&](Request& r) {

@@ -12,6 +12,7 @@
 #include "base/shared_memory.h"
 #include "erda/client.h"
 #include "fabric/fabric.h"
+#include "format/hello.h"
 #include "format/messages.h"
 
 namespace erda {

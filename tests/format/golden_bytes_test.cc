@@ -9,6 +9,7 @@
 #include "format/control_block.h"
 #include "format/durability.h"
 #include "format/fixture.h"
+#include "format/hello.h"
 #include "format/index_entry.h"
 #include "format/log_layout.h"
 #include "format/messages.h"

@@ -17,6 +17,7 @@
 
 #include "fabric/sim/network.h"
 #include "format/control_block.h"
+#include "format/hello.h"
 #include "format/messages.h"
 
 namespace erda::fuzz {

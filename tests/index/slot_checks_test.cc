@@ -107,17 +107,17 @@ TEST_F(MendTest, ALargerChangeIsKeptAndFitsFromThenOn) {
   const Slot slot = *index_.Find(hashes_[0]);
   for (const uint32_t bit : {1U, 33U, 64U, 90U}) Flip(slot, bit);
   const IndexEntry damaged = index_->At(slot);
-  EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kKept);
+  EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kAccepted);
   EXPECT_EQ(index_->At(slot).word, damaged.word);
   EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kFits);
   EXPECT_EQ(index_->mender().flips_undone(), 0U);
 }
 
 // The census takes the slot for used, and the slot is free.
-TEST_F(MendTest, TotalIsRightAfterAKeptChange) {
+TEST_F(MendTest, TotalIsRightAfterAnAcceptedChange) {
   const Slot slot = *index_.Find(hashes_[0]);
   index_.nvm().Store64(index_.geometry().FirstSlotOffset(TestIndex::kShard, slot), 0);
-  EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kKept);
+  EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kAccepted);
   EXPECT_EQ(index_->census().used(), hashes_.size());
   EXPECT_EQ(index_->census().Total().used, hashes_.size() - 1);
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "lab/fabric_fixture.h"
 #include "lab/raw_rdma_peer.h"
 

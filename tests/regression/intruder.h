@@ -17,6 +17,7 @@
 #include "base/shared_memory.h"
 #include "fabric/shm/ring.h"
 #include "fabric/shm/socket.h"
+#include "format/hello.h"
 #include "format/messages.h"
 
 namespace erda {

@@ -314,7 +314,7 @@ TEST_F(InspectTest, DamagedEntries) {
             "the entry leads to another key's object");
   EXPECT_EQ(with(word, [](EntryMeta meta) { return meta.WithDistance(meta.distance() + 1); }).key, "key");
   EXPECT_EQ(with(word, [](EntryMeta meta) { return EntryMeta(meta.raw() ^ (uint64_t{200} << 24)); }).what,
-            "the entry tells of a split that was not");
+            "the entry's depth is larger than its block's");
 }
 
 TEST_F(InspectTest, EntriesThatShareAnObject) {
@@ -341,11 +341,11 @@ TEST_F(InspectTest, DamagedSegmentHeaderRegionTableAndRecord) {
   };
   EXPECT_EQ(changed(segment).at(0).what, "segment 0 of region 0 has a damaged header");
   EXPECT_EQ(changed(segment + offsetof(format::SegmentHeader, state)).at(0).what,
-            "segment 0 of region 0 is in a state that there is not");
+            "segment 0 of region 0 has an unknown state");
   EXPECT_EQ(changed(segment + offsetof(format::SegmentHeader, first_version) + 7).at(0).what,
             "segment 0 of region 0 has versions over the shard's limit");
   EXPECT_EQ(changed(format::kRegionTableOffset + 1).at(0).what,
-            "the region table is damaged: region 0 cannot be slot 0 of head 1");
+            "the region table is damaged: region 0 cannot be head slot 0 of head 1");
   EXPECT_EQ(changed(format::kShardRecordsOffset + offsetof(format::ShardRecord, keys) + 2).at(0).what,
             "the shard's record has a damaged number of keys");
   EXPECT_EQ(changed(format::kShardRecordsOffset + offsetof(format::ShardRecord, move)).at(0).what,

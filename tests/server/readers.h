@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "format/geometry.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "format/object.h"
 
 namespace erda::server {

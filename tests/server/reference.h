@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "erda/client.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "server/versions/in_flight.h"
 
 namespace erda::server {

@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "fabric/sim/network.h"
+#include "format/hello.h"
 #include "format/messages.h"
 #include "format/object.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "fabric/sim/network.h"
-#include "format/messages.h"
+#include "format/hello.h"
 
 namespace erda::sim {
 

@@ -1,7 +1,7 @@
 #include "sim/ports.h"
 
 #include "base/bytes.h"
-#include "format/messages.h"
+#include "format/hello.h"
 
 namespace erda::sim {
 

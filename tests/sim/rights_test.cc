@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "format/hello.h"
 #include "format/messages.h"
 #include "server/page_pool.h"
 #include "sim/ports.h"

@@ -317,8 +317,7 @@ bool ServerProcess::FlipIndexBitAtRest(Random& random) {
 void ServerProcess::EndRest() {
   uint64_t undone = 0;
   for (const ShardProcess& process : shards_) {
-    while (!process.shard->data().CountKeys()) {
-    }
+    while (!process.shard->data().CountKeys()) (void)process.shard->Poll();
     undone += process.shard->counters().Get(Counter::kFlipsUndone);
   }
   if (undone != 1) Require({Code::kCorruption, "a bit stays that flipped while no server ran"});

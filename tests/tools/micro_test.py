@@ -124,27 +124,33 @@ class Differences(unittest.TestCase):
     def test_more_than_the_tolerance_is_found_for_each_work_alone(self):
         found = self.found({"shm_put_64": 1020.1, "shm_get_64": 495.0})
         self.assertEqual(len(found), 1)
-        self.assertRegex(found[0], r"^shm_put_64: 1020\.1 instructions, 2\.0 % more than the 1000\.0 recorded$")
+        self.assertRegex(found[0], r"^shm_put_64: 1020\.1 instructions, 2\.0 % more than the 1000\.0 recorded\. ")
+        self.assertRegex(found[0], "tools/micro --profile shm_put_64 .* tools/micro --record$")
+
+    def test_profile_of_a_side_is_that_of_its_work(self):
+        found = differences(Baseline(GCC, {"shm_put_64.client": 300.0}), GCC, {"shm_put_64.client": 400.0})
+        self.assertRegex(found[0], "^shm_put_64\\.client: .*tools/micro --profile shm_put_64 ")
 
     def test_better_count_must_be_recorded(self):
         found = self.found({"shm_put_64": 980.0, "shm_get_64": 500.0})
         self.assertEqual(len(found), 1)
-        self.assertRegex(found[0], "^shm_put_64: .*2.0 % fewer.*Record the baseline again")
+        self.assertRegex(found[0], "^shm_put_64: .*2.0 % fewer.*tools/micro --record")
 
     def test_missing_work_is_found(self):
         found = self.found({"shm_put_64": 1000.0})
         self.assertEqual(len(found), 1)
-        self.assertRegex(found[0], "^shm_get_64: recorded, and not counted")
+        self.assertRegex(found[0], "^shm_get_64: recorded, and not counted.*tools/micro --record$")
 
     def test_new_work_is_found(self):
         found = self.found({"shm_put_64": 1000.0, "shm_get_64": 500.0, "ring_imm": 300.0})
         self.assertEqual(len(found), 1)
-        self.assertRegex(found[0], "^ring_imm: 300.0 instructions, and not recorded")
+        self.assertRegex(found[0], "^ring_imm: 300.0 instructions, and not recorded.*tools/micro --record$")
 
     def test_another_build_is_not_compared(self):
         found = self.found({"shm_put_64": 2000.0}, build=GCC.replace("optimized as a whole", "each file alone"))
         self.assertEqual(len(found), 1)
         self.assertRegex(found[0], "cannot be compared: this build is by GNU .* each file alone; the baseline is by GNU")
+        self.assertRegex(found[0], "--target erda-micro.*tools/micro --record$")
 
     def test_file_without_counts_is_an_error(self):
         with tempfile.TemporaryDirectory() as folder:

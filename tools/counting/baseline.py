@@ -48,19 +48,24 @@ def counts_of(run: callgrind.Run) -> dict[str, float]:
 def differences(baseline: Baseline, build: str, counts: dict[str, float]) -> list[str]:
     """Returns a line for each difference that needs a reader. No line: the counts are as recorded."""
     if build != baseline.build:
-        return [f"the counts cannot be compared: this build is by {build}; the baseline is by {baseline.build}"]
+        return [f"the counts cannot be compared: this build is by {build}; the baseline is by {baseline.build}. Build "
+                "with the compiler and the options of the baseline (cmake --preset test && cmake --build build --target "
+                "erda-micro), or record this build with tools/micro --record"]
     lines = []
     for name, recorded in baseline.counts.items():
         if name not in counts:
-            lines.append(f"{name}: recorded, and not counted. If the work is gone, record the baseline again")
+            lines.append(f"{name}: recorded, and not counted. If the work is gone, record the counts with tools/micro "
+                         "--record")
             continue
         count = counts[name]
         if count > recorded * TOLERANCE:
-            lines.append(f"{name}: {count:.1f} instructions, {_more(count, recorded)} than the {recorded:.1f} recorded")
+            lines.append(f"{name}: {count:.1f} instructions, {_more(count, recorded)} than the {recorded:.1f} recorded. "
+                         f"tools/micro --profile {name.split('.')[0]} shows the functions; if the loss is intended, "
+                         "record the counts with tools/micro --record")
         elif count * TOLERANCE < recorded:
             lines.append(f"{name}: {count:.1f} instructions, {_more(recorded, count, 'fewer')} than the {recorded:.1f} "
-                         "recorded. Record the baseline again, so that it guards the better count")
-    lines += [f"{name}: {count:.1f} instructions, and not recorded. Record the baseline again"
+                         "recorded. Record the counts with tools/micro --record, so that they guard the gain")
+    lines += [f"{name}: {count:.1f} instructions, and not recorded. Record the counts with tools/micro --record"
               for name, count in counts.items() if name not in baseline.counts]
     return lines
 

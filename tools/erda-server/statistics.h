@@ -104,7 +104,7 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
      "Bytes of stored values that the scrubber verified.",
      [](const ServerStats& stats) -> uint64_t { return stats.scrub_bytes; }},
     {"erda_damaged_values_total", "", "counter",
-     "Damaged values that the scrubber found. It counts a value again each time that it comes by.",
+     "Reports of damage. The scrubber reports a damaged value each time that it comes by. A shard reports an index entry with several changed bits, and an index that changed while no server ran.",
      [](const ServerStats& stats) -> uint64_t { return stats.damaged_keys; }},
     {"erda_cleaner_moves_total", "", "counter",
      "Versions that the cleaners moved.",

@@ -47,8 +47,10 @@ std::optional<std::string> DamageWatch::Tell(std::string_view key) {
     return fmt::format("more than {} keys are damaged, and the log names no more of them; erda-pool check lists them",
                        kKeysMax);
   }
-  const std::string named = key.empty() ? "a key that cannot be read" : fmt::format("key {}", key);
-  return fmt::format("the stored value of {} is damaged; only a new put repairs it", named);
+  if (key.empty()) {
+    return "a value or an index entry is damaged, and its key cannot be read. Stop the server and run erda-pool check";
+  }
+  return fmt::format("the stored value of key {} is damaged; only a new put repairs it", key);
 }
 
 }  // namespace erda::tools

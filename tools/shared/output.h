@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "inspect/inspection.h"
+#include "inspect/report.h"
 
 namespace erda::tools {
 

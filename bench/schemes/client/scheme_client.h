@@ -20,6 +20,7 @@
 #include "client/key_order.h"
 #include "erda/client.h"
 #include "fabric/fabric.h"
+#include "format/hello.h"
 #include "format/messages.h"
 
 namespace erda::schemes {

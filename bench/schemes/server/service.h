@@ -13,7 +13,7 @@
 #include "bench/schemes/messages.h"
 #include "bench/schemes/server/storage.h"
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 
 namespace erda::schemes {
 

@@ -19,11 +19,11 @@ bool MendingWalk::Walk() {
 }
 
 void MendingWalk::Tell(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
-  if (versions_.index().mender().may_check_rest()) {
-    versions_.mending().CheckRest(versions_.PublishPuts());
+  if (versions_.index().mender().may_end_rest()) {
+    versions_.mending().EndRest(versions_.PublishPuts());
     counters_.Set(format::Counter::kFlipsUndone, versions_.index().mender().flips_undone());
   }
-  versions_.mending().TellKept([&](std::string_view key) { entries.Tell(key, tell); });
+  versions_.mending().TellNews([&](std::string_view key) { entries.Tell(key, tell); });
 }
 
 }  // namespace erda::server

@@ -60,8 +60,9 @@ Violation CheckRights(const Request& request, const Session& session) {
 
 Violation CheckNumbers(const Request& request, size_t slot_bytes, const Session& session,
                        const format::Geometry& geometry) {
+  static_assert(format::kKeyBytesMax == 1024, "the text names it");
   if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) {
-    return Violation("a key of no bytes, or too many");
+    return Violation("a key whose size is not 1 to 1024 bytes");
   }
   if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return Violation("an unknown ack");
   const bool fits_segment = request.value_size <= format::ValueBytesMax(geometry, request.key_size, request.ttl != 0);
@@ -73,7 +74,7 @@ Violation CheckNumbers(const Request& request, size_t slot_bytes, const Session&
       return fits_segment && fits_slot ? Violation() : unfit;
     case RequestOp::kIncrement:
       if (request.value_size == sizeof(int64_t) && fits_slot) return {};
-      return Violation("an increment by something else");
+      return Violation("an increment whose operand has not 8 bytes, or does not fit into its request slot");
     case RequestOp::kPutStaged:
       if (request.address >= staging_bytes || request.value_size > staging_bytes - request.address) {
         return Violation("a value outside of its staging buffer");

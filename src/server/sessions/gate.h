@@ -23,7 +23,7 @@
 #include "base/token_file.h"
 #include "erda/status.h"
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "server/sessions/events.h"
 
 namespace erda::server {

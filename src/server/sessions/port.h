@@ -10,7 +10,7 @@
 
 #include "erda/server.h"
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "nvm/pool.h"
 #include "server/control/activity.h"
 

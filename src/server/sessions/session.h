@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/shared_memory.h"
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "server/sessions/gate.h"
 #include "server/sessions/rate.h"
 #include "server/versions/in_flight.h"

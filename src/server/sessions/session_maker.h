@@ -10,7 +10,7 @@
 
 #include "base/shared_memory.h"
 #include "fabric/fabric.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "server/pool/formatted_pool.h"
 #include "server/sessions/gate.h"
 #include "server/sessions/port.h"

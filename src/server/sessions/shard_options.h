@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/server_time.h"
 #include "erda/server.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "server/control/expiry_clock.h"
 
 namespace erda::server {

@@ -76,7 +76,7 @@ Reason Growth::MakeRoom(AllPublished /*proof*/, uint64_t key_hash, index::Slot* 
 void Growth::EndRest(AllPublished /*proof*/) {
   if (!index_.mender().rest_is_due()) return;
   (void)CountKeys(index_.size());
-  mending_.CheckRest(batch_.Publish());
+  mending_.EndRest(batch_.Publish());
 }
 
 bool Growth::CountKeys(uint64_t slots) {

@@ -36,7 +36,7 @@ class Growth {
   // Does some of the growth that is due: splits blocks of about this many slots, or gives the index a region of the
   // log. Also calls CountKeys, for a shard that is never idle.
   void Grow(uint64_t slots = format::kBlockSlotsMax);
-  // After a crash: counts the keys in some more slots. Returns true once all are counted.
+  // Counts the keys in some more slots. Returns true once all are counted.
   bool CountKeys(uint64_t slots);
   // Counts all keys, and lets Mending compare the index with the sum of the last server. Does nothing a second time.
   // Required before entries move: a flipped bit would go along, out of the slot where the sum finds it.

@@ -1,7 +1,6 @@
 #include "server/versions/mending.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "server/versions/find_key.h"
 
@@ -32,24 +31,15 @@ bool Mending::Settle(index::Slot slot) {
   return index_.WordAt(slot).settled();
 }
 
-void Mending::EndRest() {
-  const index::Mender::RestChange change = index_.mender().CheckRest();
-  if (change.undone) {
-    index_.mender().Undo(change.slot, *change.undone);
-  } else {
-    changed_at_rest_ = change.changed;
-  }
-}
-
 // A split may have taken the entry away since. Then its key is unknown here.
-void Mending::TellKept(const std::function<void(std::string_view key)>& tell) {
-  if (std::exchange(changed_at_rest_, false)) tell({});
-  for (const index::Slot slot : index_.mender().TakeKept()) {
+void Mending::TellNews(const std::function<void(std::string_view key)>& tell) {
+  const index::Mender::News news = index_.mender().TakeNews();
+  if (news.changed_at_rest) tell({});
+  for (const index::Slot slot : news.accepted) {
     const IndexEntry entry = index_.At(slot);
     const ObjectView view = log_.InspectHeader(log_.HeadOf(entry), entry.entry_word().new_address());
     tell(entry.word != 0 && IsVersionOf(index_, slot, view) ? view.key : std::string_view());
   }
-  index_.mender().EndNews();
 }
 
 }  // namespace erda::server

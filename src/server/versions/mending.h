@@ -1,7 +1,7 @@
 // Mends index entries that no request has looked at: undoes flipped bits, and settles whole versions that nobody writes
 // any more.
 //
-// Owns the news of damage that no entry shows. Requires: no put waits to be published (AllPublished). The shard's
+// Owns nothing. Requires: no put waits to be published (AllPublished). The shard's
 // thread calls it.
 #pragma once
 
@@ -26,23 +26,21 @@ class Mending {
   bool Mend(AllPublished, index::Slot first, uint64_t slots);
   // Undoes a bit that flipped while no server ran. Does nothing before all slots are counted, and nothing a second
   // time.
-  void CheckRest(AllPublished) {
-    if (index_.mender().may_check_rest()) EndRest();
+  void EndRest(AllPublished) {
+    if (index_.mender().may_end_rest()) index_.mender().EndRest();
   }
   // Calls tell(key) for each entry that was met since the last call and has more than one flipped bit. The key is empty
   // if the entry leads to no key. Calls tell once with an empty key for an index that has changed while no server ran.
-  void TellKept(const std::function<void(std::string_view key)>& tell);
+  void TellNews(const std::function<void(std::string_view key)>& tell);
 
  private:
   // Returns true if the entry's version is settled now, and was not before.
   bool Settle(index::Slot slot);
-  void EndRest();
 
   index::Index& index_;
   log::ShardLog& log_;
   Settling& settling_;
   TakingBack& taking_back_;
-  bool changed_at_rest_ = false;
 };
 
 }  // namespace erda::server

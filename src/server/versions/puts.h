@@ -11,7 +11,7 @@
 
 #include "erda/client.h"
 #include "format/geometry.h"
-#include "format/messages.h"
+#include "format/hello.h"
 #include "index/index.h"
 #include "log/shard_log.h"
 #include "nvm/writer.h"

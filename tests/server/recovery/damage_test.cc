@@ -168,9 +168,9 @@ TEST_F(LogDamageTest, FlippedBitInAShardRecordIsRefusedOrHarmless) {
         while (!versions.growth().CountKeys(64)) {
         }
         EXPECT_EQ(versions.index().census().used(), 20U) << field << " " << bit;
-        if (versions.index().mender().may_check_rest()) versions.mending().CheckRest(versions.PublishPuts());
+        if (versions.index().mender().may_end_rest()) versions.mending().EndRest(versions.PublishPuts());
         EXPECT_EQ(versions.index().mender().flips_undone(), 0U);
-        versions.mending().TellKept([&](std::string_view) { ADD_FAILURE() << field << " " << bit; });
+        versions.mending().TellNews([&](std::string_view) { ADD_FAILURE() << field << " " << bit; });
       }
     }
   }
@@ -329,26 +329,38 @@ TEST_F(FlippedEntryTest, RequestReportsSeveralFlipsWithoutAScrubber) {
 
 // The medium decayed for good. So the mended entry must be on the medium, too, when the request is over.
 TEST_F(FlippedEntryTest, APowerCutLeavesTheMendedEntry) {
-  for (const uint64_t bit : {uint64_t{0}, uint64_t{63}, uint64_t{100}}) {
-    SCOPED_TRACE("bit " + std::to_string(bit));
+  enum class By { kRequest, kCheckAtRest, kRequestBeforeTheCheck };
+  const auto expect = [](By by, uint64_t bit) {
+    SCOPED_TRACE("bit " + std::to_string(bit) + ", by " + std::to_string(static_cast<int>(by)));
     Machine machine{StoreOptions()};
-    machine.store.Inline("k", "old");
-    machine.store.Inline("k", "new");
-    machine.pool->EverythingIsDurable();
-    while (!machine.store.versions().growth().CountKeys(64)) {
+    Store& store = machine.store;
+    store.Inline("k", "old");
+    store.Inline("k", "new");
+    while (!store.versions().growth().CountKeys(64)) {
     }
-    const auto slot =
-        *machine.store.versions().index().Find(HashKey("k"), [](index::Slot, const auto&) { return true; });
-    const uint64_t at = machine.store.geometry().FirstSlotOffset(0, slot) + bit / 8;
+    const auto slot = *store.versions().index().Find(HashKey("k"), [](index::Slot, const auto&) { return true; });
+    if (by != By::kRequest) store.Close();
+    machine.pool->EverythingIsDurable();
+    const uint64_t at = store.geometry().FirstSlotOffset(0, slot) + bit / 8;
     const std::byte sound = machine.pool->bytes()[at];
     const std::byte flipped = sound ^ std::byte{1} << (bit % 8);
     machine.pool->Damage(at, {&flipped, 1});
-    EXPECT_EQ(machine.store.versions().judging().Judge("k", HashKey("k")).state, Present::State::kThere);
+    if (by != By::kRequest) store.Open();
+    if (by == By::kCheckAtRest) {
+      store.Clean();
+    } else {
+      EXPECT_EQ(store.versions().judging().Judge("k", HashKey("k")).state, Present::State::kThere);
+    }
     Choices choices(*machine.pool, bit);
     for (size_t i = 0; i < choices.size(); ++i) {
       const CrashPool::Image image = choices.At(i);
       EXPECT_EQ(std::as_bytes(std::span(image))[at], sound);
     }
+  };
+  for (const uint64_t bit : {0, 63, 80, 100}) {
+    expect(By::kRequest, bit);
+    expect(By::kCheckAtRest, bit);
+    if (bit >= 80) expect(By::kRequestBeforeTheCheck, bit);
   }
 }
 
@@ -611,7 +623,7 @@ TEST_F(LogDamageTest, FlippedBitInTheFirstVersionLosesAndRepeatsNothing) {
 }
 
 // Such a segment holds versions from before the flip and after it. It never counts as the writers' newest one.
-TEST_F(LogDamageTest, AFlippedBitInTheFirstVersionOfASegmentOfCopies) {
+TEST_F(LogDamageTest, FlippedFirstVersionOfASegmentOfCopiesLosesNothing) {
   std::map<std::string, std::string> expected;
   const auto put = [&](const std::string& key, size_t bytes) {
     expected[key] = std::string(bytes, key.back());

@@ -90,9 +90,9 @@ TEST_F(RequestRules, KeyAndAckHaveLimits) {
   Request request = RequestFor(RequestOp::kDelete);
   EXPECT_EQ(Numbers(request), "");
   request.key_size = 0;
-  EXPECT_EQ(Numbers(request), "a key of no bytes, or too many");
+  EXPECT_EQ(Numbers(request), "a key whose size is not 1 to 1024 bytes");
   request.key_size = format::kKeyBytesMax + 1;
-  EXPECT_EQ(Numbers(request), "a key of no bytes, or too many");
+  EXPECT_EQ(Numbers(request), "a key whose size is not 1 to 1024 bytes");
   request.key_size = format::kKeyBytesMax;
   EXPECT_EQ(Numbers(request), "");
   request.ack = static_cast<uint8_t>(Ack::kPersisted) + 1;
@@ -126,7 +126,7 @@ TEST_F(RequestRules, AnIncrementHasEightBytes) {
   Request request = RequestFor(RequestOp::kIncrement);
   EXPECT_EQ(Numbers(request), "");
   request.value_size = 7;
-  EXPECT_EQ(Numbers(request), "an increment by something else");
+  EXPECT_EQ(Numbers(request), "an increment whose operand has not 8 bytes, or does not fit into its request slot");
 }
 
 TEST_F(RequestRules, AStagedValueLiesInItsStagingBuffer) {

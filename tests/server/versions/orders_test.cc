@@ -128,10 +128,28 @@ int RunAllOrders(std::string letters, const Case& c) {
   return runs;
 }
 
-class OrdersTest : public testing::TestWithParam<FlushMethod> {};
-INSTANTIATE_TEST_SUITE_P(Flush, OrdersTest, EveryFlushMethod(), FlushMethodName);
-
 constexpr std::array kAcks = {Ack::kPlaced, Ack::kPersisted};
+
+class OrdersTest : public testing::TestWithParam<FlushMethod> {
+ protected:
+  // Runs all orders of these letters, for two puts with each acknowledgement and fate. Returns the number of runs.
+  static int RunTwoPuts(const std::string& letters) {
+    int runs = 0;
+    for (const Ack first : kAcks) {
+      for (const Ack second : kAcks) {
+        for (const Fate first_fate : kFates) {
+          for (const Fate second_fate : kFates) {
+            const Case c{GetParam(), {first, second, second}, {first_fate, second_fate, second_fate}};
+            runs += RunAllOrders(letters, c);
+            if (HasFailure()) return runs;
+          }
+        }
+      }
+    }
+    return runs;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Flush, OrdersTest, EveryFlushMethod(), FlushMethodName);
 
 TEST_P(OrdersTest, OnePutWithADeleteASweepAndAnInlinePut) {
   int runs = 0;
@@ -145,37 +163,9 @@ TEST_P(OrdersTest, OnePutWithADeleteASweepAndAnInlinePut) {
   EXPECT_EQ(runs, 8 * (120 + 60));
 }
 
-TEST_P(OrdersTest, TwoPutsWithADeleteAndAnInlinePut) {
-  int runs = 0;
-  for (const Ack first : kAcks) {
-    for (const Ack second : kAcks) {
-      for (const Fate first_fate : kFates) {
-        for (const Fate second_fate : kFates) {
-          const Case c{GetParam(), {first, second, second}, {first_fate, second_fate, second_fate}};
-          runs += RunAllOrders("aaabbbdi", c);
-          if (HasFailure()) return;
-        }
-      }
-    }
-  }
-  EXPECT_EQ(runs, 4 * 16 * 1120);
-}
+TEST_P(OrdersTest, TwoPutsWithADeleteAndAnInlinePut) { EXPECT_EQ(RunTwoPuts("aaabbbdi"), 4 * 16 * 1120); }
 
-TEST_P(OrdersTest, TwoPutsWithASweep) {
-  int runs = 0;
-  for (const Ack first : kAcks) {
-    for (const Ack second : kAcks) {
-      for (const Fate first_fate : kFates) {
-        for (const Fate second_fate : kFates) {
-          const Case c{GetParam(), {first, second, second}, {first_fate, second_fate, second_fate}};
-          runs += RunAllOrders("aaabbbs", c);
-          if (HasFailure()) return;
-        }
-      }
-    }
-  }
-  EXPECT_EQ(runs, 4 * 16 * 140);
-}
+TEST_P(OrdersTest, TwoPutsWithASweep) { EXPECT_EQ(RunTwoPuts("aaabbbs"), 4 * 16 * 140); }
 
 TEST_P(OrdersTest, ThreePuts) {
   constexpr std::array kEnds = {Fate::kLandAndCommit, Fate::kTornAndDie};
