@@ -339,7 +339,7 @@ TEST_P(FailureTest, BothEndsMayCloseAtOnce) {
   }
 }
 
-TEST_P(FailureTest, AnOffenceWhileThePeerClosesIsClosedOnce) {
+TEST_P(FailureTest, OffenceWhileThePeerClosesEndsTheChannelOnce) {
   for (int wait = 0; wait < 10; ++wait) {
     Connect();
     ASSERT_TRUE(Post(*client_.channel, Write(client_, 0, 1, kMemoryBytes)).ok());

@@ -14,7 +14,7 @@ namespace {
 
 class CliTest : public ProgramsTest {};
 
-TEST_F(CliTest, PutGetDeleteEndToEnd) {
+TEST_F(CliTest, KeyIsPutReadAndDeleted) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "greeting", "hello, world"}));
   auto got = Cli({"get", "greeting"});
