@@ -230,7 +230,7 @@ TEST(HelloTest, ServerThatDoesNotProveTheTokenIsRefused) {
   ExpectDenied(Prove([](HelloReply& reply) { reply.proof = {}; }), "does not prove");
   ExpectDenied(Prove([](HelloReply& reply) { reply.server_id = 1; }), "does not prove");  // Another server's hello.
   ExpectDenied(Prove([](HelloReply&) {}, 0), "does not ask");
-  ExpectDenied(Prove([](HelloReply&) {}, 4), "keeps asking");
+  ExpectDenied(Prove([](HelloReply&) {}, 4), "again after 3 proofs");
   ExpectDenied(Prove([](HelloReply&) {}, 1, ""), "has no token");
 }
 
