@@ -62,7 +62,7 @@ TEST_P(ConnectTest, MissingPrivateDataArrivesAsNone) {
   EXPECT_TRUE(pair.client->peer_data().empty());
 }
 
-TEST_P(ConnectTest, EachEndSeesWhatTheOtherOffersInOrder) {
+TEST_P(ConnectTest, EachEndSeesTheOfferedRegionsOfTheOtherInOrder) {
   std::vector<std::unique_ptr<Region>> regions;
   std::vector<Region*> offer;
   for (size_t i = 0; i < kOfferedRegionsMax; ++i) {
@@ -108,7 +108,7 @@ TEST_P(ConnectTest, BothEndsAreConnectedWhenThePeerAccepts) {
   }
 }
 
-TEST_P(ConnectTest, TheAcceptingEndHasThePeersDataAtOnceAndItsRegionsWhenItIsConnected) {
+TEST_P(ConnectTest, AcceptingEndHasThePeersDataAtOnceAndItsRegionsOnceConnected) {
   Region* const of_client[] = {client_.region.get()};
   ChannelOptions options = Offer(client_, of_client);
   options.private_data = AsBytes(std::string_view("hello"));

@@ -354,7 +354,7 @@ TEST_P(FailureTest, OffenceWhileThePeerClosesEndsTheChannelOnce) {
   }
 }
 
-TEST_P(FailureTest, AfterAFailureANewChannelWorks) {
+TEST_P(FailureTest, NewChannelServesAfterAFailure) {
   for (uint64_t round = 0; round < 10; ++round) {
     Connect();
     Put(server_.bytes(0, 64), Pattern(64, round));
