@@ -40,7 +40,7 @@ TEST(FloorsSettings, DefaultsNeedNoOption) {
   EXPECT_EQ(CheckSettings(*settings), "");
 }
 
-TEST(FloorsSettings, TakeEveryOption) {
+TEST(FloorsSettings, EachOptionIsTaken) {
   const auto settings = Parsed({"--fabric",      "verbs",
                                 "--address",     "verbs://10.9.0.1:7700",
                                 "--raw-address", "verbs://10.9.0.1:9",

@@ -337,7 +337,7 @@ TEST_P(SchemeStorageTest, ManyKeysAreRefusedBeforeTheIndexHasNoSlotForThem) {
 }
 
 // Keys have homes so near each other that their entries move. The test cuts the power at each fence of a move.
-TEST_P(SchemeStorageTest, AnEntryOfTheIndexThatIsCutOffInAMoveIsInOneSlot) {
+TEST_P(SchemeStorageTest, IndexEntryWhoseMoveWasCutOffIsInOneSlot) {
   constexpr uint64_t kMoveOffset = format::kShardRecordsOffset + offsetof(format::ShardRecord, move);
   constexpr int kFencesOfAMove = 4;
   const format::Geometry& geometry = store_.storage().scheme_pool().geometry();

@@ -35,7 +35,7 @@ TEST_F(CliTest, NotFoundIsReportedAndHasItsExitCode) {
   ExpectRefused(Cli({"del", "nobody"}), 1, "not found");
 }
 
-TEST_F(CliTest, EachWayOfPuttingGivesTheSame) {
+TEST_F(CliTest, EachAckAndPathStoresTheSameValue) {
   const auto server = StartServer();
   const std::string value(5000, 'x');
   for (const char* ack : {"placed", "persisted"}) {
