@@ -27,8 +27,8 @@ struct LatencyHistogram {
   std::array<uint64_t, kBuckets> counts{};
   uint64_t sum_nanos = 0;  // Sum of all durations.
 
-  // Returns the upper bound of a bucket: 256 ns for the first, 1.07 s for the last but one. The last bucket has no
-  // upper bound: it counts every longer event.
+  // Returns the upper bound of a bucket: 256 ns for the first, 1.07 s for the one before the last. The last bucket has
+  // no upper bound: it counts every longer event.
   static constexpr std::chrono::nanoseconds UpperBound(size_t bucket) {
     return std::chrono::nanoseconds(uint64_t{256} << bucket);
   }

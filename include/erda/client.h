@@ -42,8 +42,8 @@ enum class PutPath : uint8_t {
   kDelegate = 3,
   // ServerOptions::pool_writes may forbid a client to write into the pool. It then writes large values into its staging
   // buffer at the server, and the server copies them into the log. That takes one round trip, also for puts with
-  // conditions. Over a NIC such a client may get chunks all the same. It then stages only values for which it has no
-  // chunk. kReserve ends with kPermissionDenied.
+  // conditions. Over a NIC such a client may still get chunks. It then stages only values for which it has no chunk.
+  // Its puts with kReserve end with kPermissionDenied.
 };
 
 struct ClientOptions {
@@ -62,9 +62,9 @@ struct ClientOptions {
   std::string token_file{};
 };
 
-// Each put that takes effect gives its key a version. The version is larger than
-// all earlier ones of the key, and never 0. The key never had it before and never has it again, also across restarts.
-// `expires` is the moment from which the value is absent, by the server's clock. A value without it stays.
+// Each put that takes effect gives its key a version, which is never 0. The version is larger than all earlier ones of
+// the key, also across restarts. So a key never has one version twice. `expires` is the moment from which the value is
+// absent, by the server's clock. A value without it stays.
 using Deadline = std::chrono::sys_time<std::chrono::milliseconds>;
 struct Versioned {
   std::string value;
@@ -164,8 +164,8 @@ class ERDA_EXPORT Buffer {
 //
 // Limits: a key has 1 to 1024 bytes. A value has 0 bytes up to the size that a segment of the pool holds
 // (max_value_bytes()). Both may hold any bytes. A call outside these limits ends with kInvalidArgument, and the message
-// names the limit. A call that gets no memory ends with kResourceExhausted; a put or delete may have taken effect all
-// the same.
+// names the limit. A call that gets no memory ends with kResourceExhausted; a put or delete may have taken effect even
+// so.
 //
 // When the server goes away, operations in flight end with kUnavailable. A put or delete among them may or may not have
 // taken effect. Later operations connect again by themselves; they end with kUnavailable at once if no server listens.
@@ -195,8 +195,8 @@ class ERDA_EXPORT Client {
   // The shard judges a condition by the value that a get would return at that moment. While another client writes a
   // large value to the key, that value is undecided, and the operation waits. After some three seconds the server ends
   // the connection of each client that makes the operation wait, one after the other. The operation may end with
-  // kTimeout if there are several such clients, or if others keep writing large values to the key. If a
-  // value is damaged and its header is not, it still has its version. A put with that version repairs it.
+  // kTimeout if there are several such clients, or if others keep writing large values to the key. A damaged value
+  // whose header is sound still has its version. A put with that version repairs it.
   Result<Versioned> GetVersioned(std::string_view key);
   Result<uint64_t> Put(std::string_view key, std::string_view value, const PutOptions& options);
   Status Delete(std::string_view key, const DeleteOptions& options);  // Returns kConflict also if the key is absent.
@@ -219,7 +219,8 @@ class ERDA_EXPORT Client {
   // Asynchronous operations. Each call returns at once. The callback runs inside a later Poll() or Drain(), or inside a
   // synchronous call of this Client.
   // A callback may start operations. It must not call Poll(), Drain() or a synchronous call; the Client refuses these.
-  // It should not throw: the call that runs it finishes all operations that it waits for, then throws the exception on.
+  // It should not throw. If it does, the call that runs it first finishes all operations that it waits for. Then that
+  // call throws the exception on.
   // The Client copies key and value before the call returns, but not the bytes of a Buffer. If the call itself fails,
   // the callback never runs. It fails with kInvalidArgument as above, and with kResourceExhausted if queue_depth
   // operations are in flight; then call Poll() and try again.
@@ -242,7 +243,7 @@ class ERDA_EXPORT Client {
   Status PutAsync(std::string_view key, Buffer& from, size_t size, const PutOptions& options, PutCallback done);
   Status DeleteAsync(std::string_view key, const DeleteOptions& options, DoneCallback done);
   Status IncrementAsync(std::string_view key, int64_t delta, IncrementCallback done);
-  // Makes progress without waiting. Returns the number of finished operations; 0 where the call is refused.
+  // Makes progress without waiting. Returns the number of finished operations, and 0 if the Client refuses the call.
   size_t Poll();
   Status Drain();  // Waits until no operation is in flight.
 
@@ -251,13 +252,12 @@ class ERDA_EXPORT Client {
   std::vector<Result<std::string>> MultiGet(std::span<const std::string_view> keys);
   std::vector<Result<Versioned>> MultiGetVersioned(std::span<const std::string_view> keys);
 
-  // Returns the next page of a scan. A scan reads one-sidedly, stops no other operation, and needs the server no more
-  // than a get does.
+  // Returns the next page of a scan. A scan reads one-sidedly, as a get does, and stops no other operation.
   // A key that exists from the first page to the last is returned once, with a value that it had while its page was
   // read. A key that appears or disappears meanwhile may be returned or not. No key is returned twice.
   // A cursor is a number, and stays valid as long as the pool exists. Another client may continue with it, also after a
-  // restart. If the call fails, as a get fails, the same cursor continues where the scan was. Returns kInvalidArgument
-  // if the cursor does not belong to this pool, or if the server has another pool now.
+  // restart. If the call fails for a reason for which a get fails, call again with the same cursor. Returns
+  // kInvalidArgument if the cursor does not belong to this pool, or if the server has another pool now.
   Result<ScanPage> Scan(const ScanOptions& options = {});
 
   // Asks the server to clean the log of all shards, as far as that gains space. The server also cleans by itself, but
@@ -265,8 +265,8 @@ class ERDA_EXPORT Client {
   Status Clean();
 
   ClientStats stats() const;
-  // Returns facts and counts of the server in name and value pairs, read one-sidedly. Waits. It is no operation of
-  // queue_depth, so it also works while that number of operations is in flight.
+  // Returns facts and counts of the server in name and value pairs, read one-sidedly. Waits. It does not count in
+  // queue_depth, so it works even if queue_depth operations are in flight.
   Result<std::vector<std::pair<std::string, std::string>>> ServerInfo();
   // Returns counts and durations of the server's work since it started, by kind and outcome. Reads and waits like
   // ServerInfo().

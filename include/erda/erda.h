@@ -231,7 +231,8 @@ ERDA_EXPORT const char* erda_client_code_name(erda_code code) ERDA_NOEXCEPT;
 ERDA_EXPORT void erda_client_free(void* allocated) ERDA_NOEXCEPT;
 
 // Set the defaults. `size` is the size of the structure that the program was compiled with:
-// erda_client_put_options_init(&o, sizeof o). They do nothing if that size is smaller than the structure ever was.
+// erda_client_put_options_init(&o, sizeof o). They do nothing if that size is smaller than that of the structure's
+// first version.
 ERDA_EXPORT void erda_client_options_init(erda_client_options* options, size_t size) ERDA_NOEXCEPT;
 ERDA_EXPORT void erda_client_put_options_init(erda_put_options* options, size_t size) ERDA_NOEXCEPT;
 ERDA_EXPORT void erda_client_delete_options_init(erda_delete_options* options, size_t size) ERDA_NOEXCEPT;
@@ -323,8 +324,8 @@ ERDA_EXPORT erda_code erda_client_drain(erda_client* client) ERDA_NOEXCEPT;
 ERDA_EXPORT erda_code erda_client_clean(erda_client* client) ERDA_NOEXCEPT;
 // Fills in *stats. Requires: stats->size is sizeof *stats.
 ERDA_EXPORT erda_code erda_client_get_stats(const erda_client* client, erda_client_stats* stats) ERDA_NOEXCEPT;
-// Allocates facts and counts of the server. Waits. It is no operation of queue_depth, so it also works while that
-// number of operations is in flight.
+// Allocates facts and counts of the server. Waits. It does not count in queue_depth, so it works even if queue_depth
+// operations are in flight.
 ERDA_EXPORT erda_code erda_client_get_server_info(erda_client* client, erda_server_info** info) ERDA_NOEXCEPT;
 // Allocates counts and durations of the server's work since it started. Waits like erda_client_get_server_info.
 ERDA_EXPORT erda_code erda_client_get_activity(erda_client* client, erda_activity** activity) ERDA_NOEXCEPT;

@@ -23,8 +23,8 @@
 
 namespace erda {
 
-// How the server makes values persistent that clients write one-sidedly. This matters on a power-safe pool only. On any
-// other pool a placed value is already as safe as it gets, and the server flushes nothing.
+// How the server makes the values persistent that clients write one-sidedly. This matters on a power-safe pool only. On
+// any other pool a flush would make no value safer, and the server flushes nothing.
 enum class FlushChoice : uint8_t {
   kAuto = 0,         // The same as kServerFlush.
   kServerFlush = 1,  // The shard writes the CPU's caches back, then answers. Right on every machine.
@@ -32,7 +32,7 @@ enum class FlushChoice : uint8_t {
   // machines where two things hold. The Writes of the server's NICs go past the CPU's caches (DDIO off, or
   // non-allocating writes). All that has reached the memory controller survives a power cut (ADR). Erda cannot check
   // either. On other machines a power cut loses acknowledged puts. Clients over shm write with a CPU, so they get
-  // server flush all the same.
+  // kServerFlush even then.
   kReadAfterWrite = 2,
 };
 
@@ -66,8 +66,9 @@ struct ServerOptions {
   uint64_t region_size = 0;    // A power of two, at most 256 MiB.
   uint64_t segment_size = 0;   // A power of two, at most the region size. Bounds the largest value.
   uint64_t index_entries = 0;  // Index slots at first, 16 bytes each, over all shards. The index grows by itself.
-  // A size to which erda-pool resize must be able to grow the pool later. The server cuts a new pool for it, and
-  // refuses an existing pool that cannot become as large. 0: by the pool's size (docs/operations.md, "Growing a pool").
+  // A size to which erda-pool resize must be able to grow the pool later. The server chooses the geometry of a new pool
+  // for it, and refuses an existing pool that cannot become as large. 0: by the pool's size (docs/operations.md,
+  // "Growing a pool").
   uint64_t grow_to = 0;
 
   // Limits.
@@ -106,7 +107,7 @@ struct ServerOptions {
 
   // For a pool in an ordinary file: a thread writes changes to the disk at this interval. This bounds the loss of a
   // power cut or a crash of the kernel. It promises nothing, since no answer waits for it. 0: never; at most a day.
-  // Other pools need no sync. on_event hears of the first sync that fails.
+  // Other pools need no sync. The server reports the first failed sync to on_event.
   std::chrono::milliseconds sync{1000};
 
   // Bytes of stored values that the scrubber verifies in a second, over all shards, in endless rounds. 0: never. The
@@ -123,7 +124,8 @@ struct ServerOptions {
 
   // How idle shards wait. A put to a sleeping shard takes some microseconds more.
   Polling polling = Polling::kAdaptive;
-  // How long kAdaptive looks before it sleeps, at first. Up to 20 times as long where requests come within that time.
+  // How long kAdaptive looks for work before it sleeps, at first. Where requests come soon after that, it looks longer,
+  // up to 20 times as long.
   std::chrono::microseconds spin{50};
   // A delay that each write-back to NVM takes in addition, so that DRAM can stand in for NVM in experiments. The Erda
   // paper uses 150 ns.
@@ -263,8 +265,8 @@ struct RecoveryReport {
   uint64_t moves_undone = 0;      // Entries that stood in two slots, in the middle of a move.
   uint64_t regions_unlinked = 0;  // Regions of the log that were linked and not yet used.
   // Shards that were verified in full. That happens if the machine was restarted while the pool was in use, so that
-  // unsynced data was lost. Acknowledged puts may then be missing; on_damage hears of damage. If this is 0, no put is
-  // missing.
+  // unsynced data was lost. Acknowledged puts may then be missing; the server reports damage to on_damage. If this is
+  // 0, no put is missing.
   uint64_t shards_verified = 0;
   std::chrono::nanoseconds time{0};  // Time that recovery took.
 
@@ -307,8 +309,8 @@ class ERDA_EXPORT Server {
   // after the return are under the new limits. Connections beyond a smaller clients_per_token stay. The server ends the
   // connections of clients whose token is not in the file.
   // An error changes nothing. Returns kInvalidArgument if a limit is out of its bounds, or if the server is stopped.
-  // The same if `limits` names a token file and the server was opened without one. If the token file does not exist, is
-  // wrong, or must not be read: kInvalidArgument or kPermissionDenied.
+  // Returns it also if `limits` names a token file and the server was opened without one. Returns kInvalidArgument or
+  // kPermissionDenied if the token file does not exist, is wrong, or must not be read.
   Status Reload(const ServerLimits& limits);
   // Closes every connection, settles all versions that can be settled, and closes the pool cleanly. A stopped server
   // cannot start again.

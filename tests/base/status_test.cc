@@ -123,7 +123,7 @@ TEST(ResultTest, EmptyValueIsAValue) {
   EXPECT_EQ(*result, nullptr);
 }
 
-TEST(ResultTest, AMoveOnlyValueGoesInAndOut) {
+TEST(ResultTest, MoveOnlyValueCanBeStoredAndTaken) {
   Result<std::unique_ptr<int>> result = std::make_unique<int>(5);
   ASSERT_TRUE(result.ok());
   int* at = result->get();

@@ -27,7 +27,7 @@ constexpr const char* kOutput =
 ---------------------------------------------------------------------------------------
 )";
 
-TEST(IbReadLat, TypicalIsFoundByItsHeading) {
+TEST(IbReadLat, TypicalLatencyIsFoundByItsHeading) {
   EXPECT_EQ(TypicalIn(kOutput), 22.52);
   EXPECT_EQ(TypicalIn(""), std::nullopt);
   EXPECT_EQ(TypicalIn("Couldn't connect to 10.9.0.1:18539\n"), std::nullopt);
@@ -94,21 +94,21 @@ TEST_F(IbReadLatTest, RunsServerAndClient) {
   EXPECT_EQ(line.find("-d rxe0 -x 3 -s 64 "), 0U) << line;
 }
 
-TEST_F(IbReadLatTest, SaysThatItIsNotInstalled) {
+TEST_F(IbReadLatTest, MissingProgramIsReported) {
   setenv("PATH", folder_.path().c_str(), 1);
   const auto us = RunIbReadLat({"rxe0", 3}, "10.9.0.1");
   ASSERT_FALSE(us.ok());
   EXPECT_NE(us.status().message().find("not installed"), std::string_view::npos) << us.status().ToString();
 }
 
-TEST_F(IbReadLatTest, SaysThatItFails) {
+TEST_F(IbReadLatTest, FailedProgramIsReportedWithItsDevice) {
   AddProgram("exit 1");
   const auto us = RunIbReadLat({"rxe0", 3}, "10.9.0.1");
   ASSERT_FALSE(us.ok());
   EXPECT_NE(us.status().message().find("device rxe0 with GID index 3"), std::string_view::npos);
 }
 
-TEST_F(IbReadLatTest, SaysThatItsOutputIsStrange) {
+TEST_F(IbReadLatTest, UnknownOutputIsReported) {
   AddProgram("echo nothing");
   const auto us = RunIbReadLat({"rxe0", 3}, "10.9.0.1");
   ASSERT_FALSE(us.ok());

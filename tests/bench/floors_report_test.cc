@@ -32,7 +32,7 @@ Report SmallReport() {
   return report;
 }
 
-TEST(FloorsSamples, PercentilesAreSamples) {
+TEST(FloorsSamples, EachPercentileIsOneOfTheSamples) {
   Samples samples;
   for (const double us : {5.0, 1.0, 4.0, 2.0, 3.0}) samples.Add(us);
   EXPECT_EQ(samples.count(), 5U);

@@ -40,7 +40,7 @@ TEST(FloorsSettings, DefaultsNeedNoOption) {
   EXPECT_EQ(CheckSettings(*settings), "");
 }
 
-TEST(FloorsSettings, TakeEveryOption) {
+TEST(FloorsSettings, EachOptionIsTaken) {
   const auto settings = Parsed({"--fabric",      "verbs",
                                 "--address",     "verbs://10.9.0.1:7700",
                                 "--raw-address", "verbs://10.9.0.1:9",
@@ -108,7 +108,7 @@ TEST(FloorsSettings, SettingsAreCheckedTogether) {
   EXPECT_NE(error({"--ops", "2", "--rounds", "3"}).find("--rounds"), std::string::npos);
 }
 
-TEST(FloorsSettings, TheRawAddressIsBesideTheOther) {
+TEST(FloorsSettings, RawAddressFollowsFromTheStoresAddress) {
   EXPECT_EQ(RawAddressOf("shm:/run/erda.sock"), "shm:/run/erda.sock.raw");
   EXPECT_EQ(RawAddressOf("verbs://10.9.0.1:7700"), "verbs://10.9.0.1:7701");
   EXPECT_EQ(RawAddressOf("verbs://[fd09::1]:7700"), "verbs://[fd09::1]:7701");
@@ -128,7 +128,7 @@ TEST(FloorsSettings, TheHostStandsInTheAddress) {
   EXPECT_EQ(HostOf("shm:/run/erda.sock"), "");
 }
 
-TEST(FloorsPlan, ABlockIsLongBesideALookAtTheClock) {
+TEST(FloorsPlan, BlockTakesMuchLongerThanAReadingOfTheClock) {
   EXPECT_EQ(BlockFor(20, 60'000), 1U);
   EXPECT_EQ(BlockFor(20, 2000), 1U);
   EXPECT_EQ(BlockFor(20, 1999), 2U);

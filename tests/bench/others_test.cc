@@ -189,7 +189,7 @@ TEST_P(OthersTest, TakesNoMoreThanItsDepth) {
 
 // Each callback starts the next operation. Some values are larger than the libraries' buffers: they are half sent while
 // the store waits for answers to others.
-TEST_P(OthersTest, CallbacksStartOthers) {
+TEST_P(OthersTest, CallbacksMayStartOperations) {
   StartServer();
   constexpr int kDepth = 32;
   constexpr int kTotal = 6000;
@@ -318,7 +318,7 @@ TEST_P(OthersTest, ConnectingWithoutAServerFails) {
   EXPECT_EQ(store.status().code(), Code::kUnavailable) << store.status().ToString();
 }
 
-TEST(OpenStore, OtherAddressesAreErdas) {
+TEST(OpenStore, AddressOfAnUnknownSchemeIsRefused) {
   const auto store = OpenStore("tape:/dev/st0", {});
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.status().code(), Code::kInvalidArgument);

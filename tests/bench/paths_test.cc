@@ -69,7 +69,7 @@ TEST(PathsTest, TableAndJsonLeaveOutMissingFigures) {
   EXPECT_NE(ToTable(settings, report).find("25 % delegated"), std::string::npos);
 }
 
-TEST(PathsTest, VerbsNeedsAnAddressOfItsOwn) {
+TEST(PathsTest, PathsOverVerbsNeedAVerbsAddress) {
   Settings settings;
   EXPECT_EQ(CheckSettings(settings), "");
   settings.fabric = "verbs";

@@ -68,7 +68,7 @@ TEST(Report, JsonHasReadModifyWritesForTheirWorkloadOnly) {
   EXPECT_TRUE(ToJson(SettingsFor("F"), SmallReport())["run"].contains("rmw"));
 }
 
-TEST(Report, TellsTheServersTimeIfItWasMeasured) {
+TEST(Report, ReportHasTheServersTimeIfItWasMeasured) {
   Report report = SmallReport();
   report.server_cpu_seconds = 0.5;
   EXPECT_EQ(ToJson(SettingsFor("A"), report)["run"]["server_cpu_seconds"], 0.5);
@@ -76,7 +76,7 @@ TEST(Report, TellsTheServersTimeIfItWasMeasured) {
   EXPECT_EQ(ToTable(SettingsFor("A"), SmallReport()).find("processor time"), std::string::npos);
 }
 
-TEST(Report, NamesAnotherScheme) {
+TEST(Report, ReportNamesAnotherScheme) {
   Settings settings = SettingsFor("A");
   EXPECT_EQ(ToTable(settings, SmallReport()).find("scheme"), std::string::npos);
   settings.scheme = "redo";

@@ -370,7 +370,7 @@ TEST_P(SchemeServiceTest, AClientThatLeavesMakesRoomForThoseThatWait) {
 }
 
 // More keys share a home in the index than its neighbourhood holds.
-TEST_P(SchemeServiceTest, WhenTheIndexHasNoSlotForAKeyThoseThatWaitAreRefused) {
+TEST_P(SchemeServiceTest, WaitingPutsAreRefusedIfTheIndexHasNoSlotForTheirKey) {
   const auto peer = Connect();
   const format::Geometry& geometry = store_.storage().scheme_pool().geometry();
   std::vector<std::string> keys;

@@ -272,7 +272,7 @@ TEST_P(SchemeStorageTest, ImpossibleSuperblockIsRefused) {
   EXPECT_EQ(open([](Superblock& bad) { bad.log_bytes = ~uint64_t{4095}; }), Code::kCorruption);
 }
 
-TEST_P(SchemeStorageTest, TheLogGoesRoundAndOldLapsAreNotAppliedAgain) {
+TEST_P(SchemeStorageTest, LogWrapsAroundAndOldEntriesAreNotAppliedAgain) {
   const uint64_t log_bytes = TestStorage::Small().log_bytes;
   std::map<std::string, std::string> expected;
   uint64_t written = 0;
@@ -337,7 +337,7 @@ TEST_P(SchemeStorageTest, ManyKeysAreRefusedBeforeTheIndexHasNoSlotForThem) {
 }
 
 // Keys have homes so near each other that their entries move. The test cuts the power at each fence of a move.
-TEST_P(SchemeStorageTest, AnEntryOfTheIndexThatIsCutOffInAMoveIsInOneSlot) {
+TEST_P(SchemeStorageTest, IndexEntryWhoseMoveWasCutOffIsInOneSlot) {
   constexpr uint64_t kMoveOffset = format::kShardRecordsOffset + offsetof(format::ShardRecord, move);
   constexpr int kFencesOfAMove = 4;
   const format::Geometry& geometry = store_.storage().scheme_pool().geometry();
@@ -621,7 +621,7 @@ TEST_P(SchemeStorageTest, NothingAcknowledgedIsLostByPowerCuts) {
   EXPECT_GT(cuts, 200);
 }
 
-TEST(ExtentsTest, NeighboursGrowTogetherAgain) {
+TEST(ExtentsTest, FreedNeighboursAreJoined) {
   Extents extents;
   extents.Add(1000, 300);
   EXPECT_EQ(extents.Take(100), 1000U);

@@ -256,7 +256,7 @@ TEST_P(SchemesTest, ValueThatDoesNotFitIsRefusedAndOthersAreServed) {
 }
 
 // The size of the log counts when a pool is created. A refused pool must not remain and block the next try.
-TEST_P(SchemesTest, APoolWhoseLogIsTooSmallForTheSlotsIsNotLeftBehind) {
+TEST_P(SchemesTest, RefusedPoolWithATooSmallLogLeavesNoPool) {
   ServerSettings settings = Settings();
   settings.pool.log_bytes = 64 << 10;
   settings.slot_bytes = 32 << 10;

@@ -93,7 +93,7 @@ void ExpectSame(const erda_activity& in_c, const Activity& in_cpp) {
   ExpectSame(*clean_region, cpp_clean_region);
 }
 
-TEST(CActivity, EachFieldIsPassedOn) {
+TEST(CActivity, EachFieldOfTheActivityIsCopied) {
   Numberer number;
   Activity activity;
   activity.operations = {number.Operation("put_inline"), number.Operation("delete"), number.Operation("")};
@@ -107,7 +107,7 @@ TEST(CActivity, EmptyActivityIsCopiedAsEmpty) {
   ExpectSame(*CopiedActivity(c_api::CopyActivity(Activity())), Activity());
 }
 
-TEST(CActivity, AnOutcomeIsFoundByItsCode) {
+TEST(CActivity, OutcomeIsFoundByItsCode) {
   Activity activity;
   activity.operations.resize(1);
   activity.operations[0].outcomes[static_cast<size_t>(Code::kInternal)] = 7;
@@ -118,7 +118,7 @@ TEST(CActivity, AnOutcomeIsFoundByItsCode) {
   EXPECT_EQ(copy->operations[0]->outcome_count, size_t{ERDA_INTERNAL} + 1);
 }
 
-TEST(CActivity, ABucketEndsAtItsUpperBound) {
+TEST(CActivity, BucketEndsAtItsUpperBound) {
   const CopiedActivity copy(c_api::CopyActivity(Activity()));
   const erda_latency_histogram& histogram = *copy->persist;
   std::vector<uint64_t> counts(histogram.buckets);

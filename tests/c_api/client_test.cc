@@ -98,9 +98,9 @@ void ExpectSaid(erda_code code, erda_code expected, std::string_view words) {
   EXPECT_NE(std::string_view(erda_client_error()).find(words), std::string_view::npos) << erda_client_error();
 }
 
-TEST_F(CClient, WorksFromC) { EXPECT_EQ(UseClientFromC(address_.c_str()), 0) << "line of user.c"; }
+TEST_F(CClient, ProgramInCUsesTheClient) { EXPECT_EQ(UseClientFromC(address_.c_str()), 0) << "line of user.c"; }
 
-TEST_F(CClient, GetsIntoTheCallersMemoryAndSaysTheSizeItNeeds) {
+TEST_F(CClient, GetCopiesIntoTheCallersMemoryOrReportsTheSizeThatItNeeds) {
   Put("key", "value");
   char out[6] = "-----";
   size_t size = 99;
@@ -122,7 +122,7 @@ TEST_F(CClient, GetsIntoTheCallersMemoryAndSaysTheSizeItNeeds) {
   EXPECT_EQ(size, 0U);
 }
 
-TEST_F(CClient, GetsIntoAllocatedMemoryWithVersionAndDeadline) {
+TEST_F(CClient, GetAllocReturnsTheValueWithVersionAndDeadline) {
   const std::string value(100'000, 'x');
   const auto options = PutOptionsOf(0, 0, 3'600'000);
   uint64_t version = 0;
@@ -147,7 +147,7 @@ TEST_F(CClient, GetsIntoAllocatedMemoryWithVersionAndDeadline) {
   erda_client_free(nullptr);
 }
 
-TEST_F(CClient, PutsAndDeletesOnConditions) {
+TEST_F(CClient, PutsAndDeletesKeepTheirConditions) {
   uint64_t first = 0;
   auto absent = PutOptionsOf(1, 0, 0);
   ASSERT_EQ(erda_client_put(client_, BYTES("key"), BYTES("v1"), &absent, &first), ERDA_OK);
@@ -168,7 +168,7 @@ TEST_F(CClient, PutsAndDeletesOnConditions) {
   ExpectSaid(erda_client_put(client_, BYTES("key"), BYTES("v"), &negative, nullptr), ERDA_INVALID_ARGUMENT, "ttl");
 }
 
-TEST_F(CClient, Increments) {
+TEST_F(CClient, IncrementReturnsTheSum) {
   int64_t sum = 99;
   EXPECT_EQ(erda_client_increment(client_, BYTES("n"), 5, &sum), ERDA_OK);
   EXPECT_EQ(sum, 5);
@@ -180,7 +180,7 @@ TEST_F(CClient, Increments) {
   EXPECT_EQ(sum, 0);
 }
 
-TEST_F(CClient, GetsManyAtOnce) {
+TEST_F(CClient, MultiGetAnswersEachKey) {
   Put("a", "1");
   Put("b", std::string("\0two", 4));
   const erda_bytes keys[] = {{"b", 1}, {"none", 4}, {"a", 1}, {"", 0}};
@@ -199,7 +199,7 @@ TEST_F(CClient, GetsManyAtOnce) {
   EXPECT_EQ(results, nullptr);
 }
 
-TEST_F(CClient, ScansAllKeysPageByPage) {
+TEST_F(CClient, ScanReturnsAllKeysPageByPage) {
   std::map<std::string, std::string> stored;
   for (int i = 0; i < 300; ++i) stored["key" + std::to_string(i)] = std::string(static_cast<size_t>(i), 'v');
   for (const auto& [key, value] : stored) Put(key, value);
@@ -241,7 +241,7 @@ TEST_F(CClient, ScansAllKeysPageByPage) {
   EXPECT_EQ(page, nullptr);
 }
 
-TEST_F(CClient, ReadsAndSendsBuffersInPlace) {
+TEST_F(CClient, BuffersAreReadAndSentInPlace) {
   erda_client_buffer* buffer = nullptr;
   ASSERT_EQ(erda_client_buffer_make(client_, 1000, &buffer), ERDA_OK);
   ASSERT_GE(erda_client_buffer_size(buffer), 1000U);
@@ -274,7 +274,7 @@ TEST_F(CClient, ReadsAndSendsBuffersInPlace) {
   erda_client_buffer_free(nullptr);
 }
 
-TEST_F(CClient, TellsHowAsynchronousOperationsEnded) {
+TEST_F(CClient, CallbackGetsTheOutcomeOfAnAsynchronousOperation) {
   Ended ended;
   const auto options = PutOptionsOf(0, 0, 3'600'000);
   const auto conflict = DeleteIf(uint64_t{1} << 40);
@@ -305,7 +305,7 @@ TEST_F(CClient, TellsHowAsynchronousOperationsEnded) {
   EXPECT_EQ(sum, 7);
 }
 
-TEST_F(CClient, SaysWhenTheQueueIsFull) {
+TEST_F(CClient, FullQueueRefusesAnOperation) {
   erda_client_options options;
   erda_client_options_init(&options, sizeof(options));
   options.queue_depth = 1;
@@ -320,7 +320,7 @@ TEST_F(CClient, SaysWhenTheQueueIsFull) {
   erda_client_close(client);
 }
 
-TEST_F(CClient, TellsOfItselfAndOfTheServer) {
+TEST_F(CClient, StatsAndServerInfoAreReturned) {
   Put("key", "value");
   Get("key");
   erda_client_stats stats;
@@ -344,7 +344,7 @@ TEST_F(CClient, TellsOfItselfAndOfTheServer) {
   EXPECT_EQ(erda_client_clean(client_), ERDA_OK) << erda_client_error();
 }
 
-TEST_F(CClient, TellsWhatTheServerDid) {
+TEST_F(CClient, ActivityCountsTheServersOperations) {
   Put("key", "value");
   EXPECT_EQ(erda_client_delete(client_, BYTES("none"), nullptr), ERDA_NOT_FOUND);
   erda_activity* activity = nullptr;
@@ -369,7 +369,7 @@ TEST_F(CClient, TellsWhatTheServerDid) {
 }
 
 // Lists all fields. If the structure gets another field, this does not compile any more.
-TEST(CApiTest, TheOptionsOfAClientAndTheirDefaultsAreThoseOfCpp) {
+TEST(CApiTest, OptionsOfAClientAndTheirDefaultsAreThoseOfCpp) {
   const ClientOptions client_defaults;
   const auto& [ack, put_path, queue_depth, cache_entries, polling, timeout, token, token_file] = client_defaults;
   erda_client_options client;
@@ -419,7 +419,7 @@ TEST(CApiTest, TheOptionsOfAClientAndTheirDefaultsAreThoseOfCpp) {
   static_assert(ERDA_ABSENT == kAbsent && ERDA_TTL_MAX_MS == kTtlMax.count());
 }
 
-TEST_F(CClient, OptionsCountAndMustBeInitialized) {
+TEST_F(CClient, OptionsAreAppliedAndMustBeInitialized) {
   erda_client_options options{};
   erda_client* client = client_;
   ExpectSaid(erda_client_connect(address_.c_str(), &options, &client), ERDA_INVALID_ARGUMENT, "not initialized");
@@ -470,7 +470,7 @@ TEST_F(CClient, OptionsCountAndMustBeInitialized) {
   ExpectSaid(erda_client_scan(client_, &scan, &page), ERDA_INVALID_ARGUMENT, "initialized");
 }
 
-TEST_F(CClient, ANullIsAnInvalidArgument) {
+TEST_F(CClient, NullClientOrAddressIsAnInvalidArgument) {
   size_t size = 0;
   char out[1];
   int64_t sum = 0;
@@ -523,7 +523,7 @@ TEST_F(CClient, ANullIsAnInvalidArgument) {
   EXPECT_EQ(erda_client_buffer_size(nullptr), 0U);
 }
 
-TEST_F(CClient, ANullBehindAClientIsAnInvalidArgument) {
+TEST_F(CClient, NullInACallOfAClientIsAnInvalidArgument) {
   size_t size = 0;
   char out[1];
   const erda_bytes no_key{nullptr, 1};
@@ -551,7 +551,7 @@ TEST_F(CClient, ANullBehindAClientIsAnInvalidArgument) {
   for (size_t i = 0; i < std::size(codes); ++i) EXPECT_EQ(codes[i], ERDA_INVALID_ARGUMENT) << i;
 }
 
-TEST_F(CClient, AServerThatIsGoneIsUnavailable) {
+TEST_F(CClient, StoppedServerIsUnavailable) {
   ASSERT_TRUE(server_->Stop().ok());
   size_t size = 0;
   EXPECT_EQ(erda_client_get(client_, BYTES("k"), nullptr, 0, &size), ERDA_UNAVAILABLE);
@@ -565,7 +565,7 @@ TEST_F(CClient, AServerThatIsGoneIsUnavailable) {
   EXPECT_STRNE(erda_client_error(), "");
 }
 
-TEST(CApiTest, TheCodesAreThoseOfCpp) {
+TEST(CApiTest, CodesAreThoseOfCpp) {
   const std::pair<erda_code, Code> codes[] = {{ERDA_OK, Code::kOk},
                                               {ERDA_NOT_FOUND, Code::kNotFound},
                                               {ERDA_INVALID_ARGUMENT, Code::kInvalidArgument},

@@ -151,9 +151,9 @@ class CServer : public testing::Test {
   erda_server* server_ = nullptr;
 };
 
-TEST_F(CServer, WorksFromC) { EXPECT_EQ(UseServerFromC(address_.c_str()), 0) << "line of user.c"; }
+TEST_F(CServer, ProgramInCUsesTheServer) { EXPECT_EQ(UseServerFromC(address_.c_str()), 0) << "line of user.c"; }
 
-TEST(CServerOptions, TheDefaultsAreThoseOfCpp) {
+TEST(CServerOptions, DefaultsAreThoseOfCpp) {
   erda_server_options options;
   erda_server_options_init(&options, sizeof(options));
   EXPECT_EQ(options.size, sizeof(options));
@@ -163,7 +163,7 @@ TEST(CServerOptions, TheDefaultsAreThoseOfCpp) {
   EXPECT_EQ(FieldsOf(*converted), FieldsOf(ServerOptions()));
 }
 
-TEST(CServerOptions, EachIsPassedOn) {
+TEST(CServerOptions, EachOptionIsPassedOn) {
   const char* const listen[] = {"shm:/a", "shm:/b"};
   erda_server_options options;
   erda_server_options_init(&options, sizeof(options));
@@ -223,7 +223,7 @@ TEST(CServerOptions, EachIsPassedOn) {
   EXPECT_EQ(std::apply(std::apply(differs, FieldsOf(ServerOptions())), FieldsOf(*converted)), 0U);
 }
 
-TEST(CServerOptions, EachNumberOfAnEnumerationIsItsOwn) {
+TEST(CServerOptions, EnumeratorsHaveTheNumbersOfCpp) {
   EXPECT_EQ(static_cast<int>(FlushChoice::kAuto), ERDA_FLUSH_AUTO);
   EXPECT_EQ(static_cast<int>(FlushChoice::kServerFlush), ERDA_FLUSH_SERVER);
   EXPECT_EQ(static_cast<int>(FlushChoice::kReadAfterWrite), ERDA_FLUSH_READ_AFTER_WRITE);
@@ -237,7 +237,7 @@ TEST(CServerOptions, EachNumberOfAnEnumerationIsItsOwn) {
   EXPECT_STREQ(erda_server_code_name(static_cast<erda_code>(10)), "unknown");
 }
 
-TEST(CServerCounts, EachIsPassedOn) {
+TEST(CServerCounts, EachCountIsPassedOn) {
   ServerStats stats;
   EXPECT_EQ(NumbersOf(c_api::StatsOf(stats)), std::vector<uint64_t>(NumbersOf(c_api::StatsOf(stats)).size()));
   auto numbers = Number(&stats);
@@ -248,7 +248,7 @@ TEST(CServerCounts, EachIsPassedOn) {
   EXPECT_EQ(NumbersOf(c_api::ReportOf(report)), numbers);
 }
 
-TEST(CServerOptions, ALineIsCutOffAndAKeyThatIsNotKnownIsNone) {
+TEST(CServerOptions, LongEventIsCutOffAndUnknownKeyIsNull) {
   Told told;
   erda_server_options options;
   erda_server_options_init(&options, sizeof(options));
@@ -264,7 +264,7 @@ TEST(CServerOptions, ALineIsCutOffAndAKeyThatIsNotKnownIsNone) {
   EXPECT_EQ(damage.First(), "nothing");
 }
 
-TEST_F(CServer, TellsOfItselfUntilItIsClosed) {
+TEST_F(CServer, ServerAnswersCallsUntilItIsClosed) {
   options_.listen_count = 2;
   options_.shards = 2;
   Serve();
@@ -328,7 +328,7 @@ TEST_F(CServer, TellsOfItselfUntilItIsClosed) {
   EXPECT_EQ(newer.more, 0U);
 }
 
-TEST(CServerLimits, EachIsPassedOn) {
+TEST(CServerLimits, EachLimitIsPassedOn) {
   const erda_server_limits limits = {sizeof(limits), 1001, 1002, 1003, "/a/file"};
   const auto& [clients_per_token, requests_per_second, connects_per_second, token_file] = c_api::ToServerLimits(limits);
   EXPECT_EQ(std::tuple(clients_per_token, requests_per_second, connects_per_second, token_file),
@@ -337,7 +337,7 @@ TEST(CServerLimits, EachIsPassedOn) {
   EXPECT_EQ(c_api::ToServerLimits(none).token_file, "");
 }
 
-TEST_F(CServer, ReloadChangesItsLimits) {
+TEST_F(CServer, ReloadChangesTheLimits) {
   ExpectServerSaid(erda_server_reload(nullptr, nullptr), ERDA_INVALID_ARGUMENT, "server");
   Serve();
   ExpectServerSaid(erda_server_reload(server_, nullptr), ERDA_INVALID_ARGUMENT, "limits");
@@ -356,13 +356,13 @@ TEST_F(CServer, ReloadChangesItsLimits) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(Client::Connect(address_).ok());
 }
 
-TEST_F(CServer, AServerThatIsNotStartedIsClosed) {
+TEST_F(CServer, ServerThatWasNotStartedCanBeClosed) {
   ASSERT_EQ(erda_server_open(&options_, &server_), ERDA_OK);
   erda_server_close(server_);
   ASSERT_EQ(erda_server_open(&options_, &server_), ERDA_OK) << erda_server_error();
 }
 
-TEST_F(CServer, ReportsARecovery) {
+TEST_F(CServer, RecoveryIsReported) {
   const std::string pool = Path("pool");
   const std::string copy = Path("copy");
   options_.pool = pool.c_str();
@@ -402,7 +402,7 @@ TEST_F(CServer, ReportsARecovery) {
   erda_server_close(other);
 }
 
-TEST_F(CServer, TellsOfEventsOnItsThreads) {
+TEST_F(CServer, RefusedClientIsReportedAsAnEvent) {
   const std::string tokens = Path("tokens");
   std::ofstream(tokens) << "a-token-that-is-long-enough-to-be-one\n";
   ASSERT_EQ(::chmod(tokens.c_str(), 0600), 0);
@@ -417,7 +417,7 @@ TEST_F(CServer, TellsOfEventsOnItsThreads) {
   EXPECT_NE(line.find("does not know this token"), std::string::npos) << line;
 }
 
-TEST_F(CServer, TellsOfDamageByKey) {
+TEST_F(CServer, DamageIsReportedByKey) {
   const std::string pool = Path("pool");
   options_.pool = pool.c_str();
   options_.scrub_rate = uint64_t{1} << 30;
@@ -437,7 +437,7 @@ TEST_F(CServer, TellsOfDamageByKey) {
   EXPECT_EQ(told_.First(), "the key");
 }
 
-TEST_F(CServer, SeveralServeAtOnce) {
+TEST_F(CServer, TwoServersServeAtOnce) {
   Serve();
   erda_server_options options = options_;
   options.listen = &listen_[1];
@@ -462,7 +462,7 @@ TEST_F(CServer, PoolOfAnotherServerIsUnavailable) {
   EXPECT_EQ(other, nullptr);
 }
 
-TEST_F(CServer, OptionsMustBeInitializedAndOfTheirKind) {
+TEST_F(CServer, InvalidOptionsAreRefused) {
   ExpectRefused({}, "not initialized");
   erda_server_options options{};
   erda_server_options_init(&options, sizeof(options) - 1);  // No version of the API had a structure as short as that.
@@ -506,7 +506,7 @@ TEST_F(CServer, OptionsMustBeInitializedAndOfTheirKind) {
   ExpectRefused(newer.known, "does not know");
 }
 
-TEST_F(CServer, ANullIsAnInvalidArgument) {
+TEST_F(CServer, NullInACallOfAServerIsAnInvalidArgument) {
   Serve();
   erda_server* other = server_;
   erda_server_addresses* addresses = nullptr;

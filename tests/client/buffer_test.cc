@@ -103,7 +103,7 @@ class BufferTest : public EngineTest {
   std::span<std::byte> read_;
 };
 
-TEST_F(BufferTest, AnInlinePutIsSentFromThere) {
+TEST_F(BufferTest, InlinePutIsSentFromTheBuffer) {
   MakeBuffer(100);
   ASSERT_TRUE(PutBuffer(60).ok());
   const WorkRequest put = TakeRequest(RequestOp::kPutInline);
@@ -120,7 +120,7 @@ TEST_F(BufferTest, AnInlinePutIsSentFromThere) {
   EXPECT_EQ(end_, CodeName(Code::kOk));
 }
 
-TEST_F(BufferTest, AReservedPutIsWrittenFromThere) {
+TEST_F(BufferTest, ReservedPutWritesItsValueFromTheBuffer) {
   MakeBuffer(10'000);
   ASSERT_TRUE(PutBuffer(9000).ok());
   const WorkRequest reserve = TakeReserve();
@@ -139,7 +139,7 @@ TEST_F(BufferTest, AReservedPutIsWrittenFromThere) {
   EXPECT_EQ(end_, CodeName(Code::kOk));
 }
 
-TEST_F(BufferTest, AGetReadsIntoIt) {
+TEST_F(BufferTest, GetReadsTheValueIntoTheBuffer) {
   MakeBuffer(1000);
   ASSERT_TRUE(GetBuffer().ok());
   const std::string value(900, 'x');
@@ -153,7 +153,7 @@ class ExpiringInBufferTest : public BufferTest, public testing::WithParamInterfa
 INSTANTIATE_TEST_SUITE_P(Sizes, ExpiringInBufferTest, testing::Values(0, 1, 7, 8, 9, 900, 8192));
 
 // The value is read a few bytes after its place, if need be into the room that follows the buffer.
-TEST_P(ExpiringInBufferTest, AValueIsMovedToTheBeginning) {
+TEST_P(ExpiringInBufferTest, GetMovesTheValueToTheBeginningOfTheBuffer) {
   MakeBuffer(GetParam());
   std::string value;
   for (size_t i = 0; i < GetParam(); ++i) value += static_cast<char>('a' + i % 26);
@@ -165,7 +165,7 @@ TEST_P(ExpiringInBufferTest, AValueIsMovedToTheBeginning) {
 }
 
 // The entry's hint is of a larger version than the one that is there.
-TEST_F(BufferTest, AGetOfLessThanWasSaidGoesAnotherWay) {
+TEST_F(BufferTest, ValueSmallerThanItsHintIsCopiedIntoTheBuffer) {
   MakeBuffer(100);
   ASSERT_TRUE(GetBuffer().ok());
   AnswerGet("small", 4096);
@@ -178,7 +178,7 @@ class LargerThanBufferTest : public BufferTest, public testing::WithParamInterfa
 // The first ones are read into its end.
 INSTANTIATE_TEST_SUITE_P(Sizes, LargerThanBufferTest, testing::Values(101, 128, 5000));
 
-TEST_P(LargerThanBufferTest, AGetSaysHowMuchItWouldTake) {
+TEST_P(LargerThanBufferTest, GetReportsTheSizeOfAValueThatDoesNotFit) {
   MakeBuffer(100);
   ASSERT_TRUE(GetBuffer().ok());
   AnswerGet(std::string(GetParam(), 'x'), format::ObjectSpace(3, GetParam()));
@@ -187,7 +187,7 @@ TEST_P(LargerThanBufferTest, AGetSaysHowMuchItWouldTake) {
       << got_;
 }
 
-TEST_F(BufferTest, IsOfOneOperationAtATime) {
+TEST_F(BufferTest, BufferServesOneOperationAtATime) {
   MakeBuffer(100);
   ASSERT_TRUE(PutBuffer(60).ok());
   EXPECT_EQ(GetBuffer("another").code(), Code::kInvalidArgument);
@@ -199,7 +199,7 @@ TEST_F(BufferTest, IsOfOneOperationAtATime) {
   EXPECT_TRUE(GetBuffer().ok());
 }
 
-TEST_F(BufferTest, MustBeAsLargeAsTheValueAndThisClients) {
+TEST_F(BufferTest, BufferMustFitTheValueAndBelongToTheClient) {
   MakeBuffer(100);
   EXPECT_EQ(PutBuffer(101).code(), Code::kInvalidArgument);
   EXPECT_TRUE(PutBuffer(100).ok());
@@ -212,7 +212,7 @@ TEST_F(BufferTest, MustBeAsLargeAsTheValueAndThisClients) {
   EXPECT_EQ(GetBuffer("another").code(), Code::kInvalidArgument);
 }
 
-TEST_F(BufferTest, StaysRegisteredUntilTheOperationIsOver) {
+TEST_F(BufferTest, BufferStaysRegisteredUntilItsOperationEnds) {
   MakeBuffer(100);
   const std::span<const std::byte> bytes = buffer_->registered.bytes;
   ASSERT_TRUE(PutBuffer(60).ok());
@@ -230,7 +230,7 @@ TEST_F(BufferTest, StaysRegisteredUntilTheOperationIsOver) {
   engine_->Poll();
 }
 
-TEST_F(BufferTest, IsFreeAgainWhenItsOperationEndsBeforeItsTurn) {
+TEST_F(BufferTest, BufferIsFreeAgainWhenAWaitingOperationEnds) {
   MakeBuffer(100);
   Put(60);  // another operation on the key, which the next one waits for
   ASSERT_TRUE(PutBuffer(60).ok());
@@ -242,7 +242,7 @@ TEST_F(BufferTest, IsFreeAgainWhenItsOperationEndsBeforeItsTurn) {
   EXPECT_FALSE(buffer_->in_use);
 }
 
-TEST_F(BufferTest, IsTheCallersAgainOnlyWhenNoChannelCouldUseIt) {
+TEST_F(BufferTest, CallerGetsTheBufferBackAfterTheChannelIsGone) {
   MakeBuffer(100);
   bool ended = false;
   ASSERT_TRUE(engine_

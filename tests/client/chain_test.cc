@@ -14,7 +14,7 @@
 namespace erda::client {
 namespace {
 
-TEST_F(ChainTest, AGetDoesNotPassTheOriginalOfTheOldVersion) {
+TEST_F(ChainTest, GetTakesTheMovedOldVersionAndNothingOlder) {
   Write(kOlder, 1, format::kNoAddress, "older", 0);
   Write(kOriginal, 2, kOlder, "original", format::ObjectHeader::kPersistedFlag);
   Write(kMoved, 2, format::kNoAddress, "moved", format::ObjectHeader::kPersistedFlag);
@@ -24,7 +24,7 @@ TEST_F(ChainTest, AGetDoesNotPassTheOriginalOfTheOldVersion) {
   EXPECT_EQ(got_, "moved");
 }
 
-TEST_F(ChainTest, AGetTakesWhatIsNewerThanTheOldVersion) {
+TEST_F(ChainTest, GetTakesAWholeVersionNewerThanTheOldOne) {
   Write(kMoved, 2, format::kNoAddress, "old", 0);
   Write(kMiddle, 3, kOriginal, "middle", 0);
   WriteNewest(kMiddle);
@@ -38,7 +38,7 @@ TEST_F(ChainTest, AGetTakesWhatIsNewerThanTheOldVersion) {
   EXPECT_EQ(got_, "middle");
 }
 
-TEST_F(ChainTest, AGetComparesWhatItHasToReadTwice) {
+TEST_F(ChainTest, GetReadsTheOldHeaderWithEachReadOfALargeVersion) {
   const std::string large(500, 'm');
   Write(kMoved, 2, format::kNoAddress, "old", 0);
   Write(kMiddle, 3, kOriginal, large, 0);
@@ -53,7 +53,7 @@ TEST_F(ChainTest, AGetComparesWhatItHasToReadTwice) {
   EXPECT_EQ(got_, "old");
 }
 
-TEST_F(ChainTest, AGetGoesToAnOldVersionWhoseHeaderDoesNotVerify) {
+TEST_F(ChainTest, UnverifiedOldHeaderIsCorruptionIfTheGetMustPassTheOriginal) {
   const std::string_view other = "yek";
   ASSERT_EQ(other.size(), std::string_view(kKey).size());
   Write(kOlder, 1, format::kNoAddress, "older", 0);
@@ -75,7 +75,7 @@ TEST_F(ChainTest, AGetGoesToAnOldVersionWhoseHeaderDoesNotVerify) {
 
 // A client writes what it likes into its own chunk, such as a chain that leads back. A get follows it to older versions
 // alone, so it ends.
-TEST_F(ChainTest, AChainThatLeadsBackEndsAGet) {
+TEST_F(ChainTest, GetEndsIfTheChainLeadsInACircle) {
   Write(kMoved, 2, format::kNoAddress, "moved", 0);
   for (const LogAddress previous : {kNewest, kMiddle}) {
     Write(kMiddle, 10, kNewest, "middle", format::ObjectHeader::kPersistedFlag);
@@ -90,7 +90,7 @@ TEST_F(ChainTest, AChainThatLeadsBackEndsAGet) {
   }
 }
 
-TEST_F(ChainTest, AnOldVersionThatVerifiesAfterAllIsTaken) {
+TEST_F(ChainTest, OldVersionThatVerifiesLaterIsTaken) {
   Write(kOriginal, 2, kOlder, "original", format::ObjectHeader::kPersistedFlag);
   WriteNewest(kOriginal);
   Get();
@@ -104,7 +104,7 @@ TEST_F(ChainTest, AnOldVersionThatVerifiesAfterAllIsTaken) {
 }
 
 // The put of what is in between may be acknowledged.
-TEST_F(ChainTest, AGetTakesWhatItNeedNotPassThoughTheOldHeaderDoesNotVerify) {
+TEST_F(ChainTest, UnverifiedOldHeaderDoesNotMatterIfTheGetNeedNotPassTheVersion) {
   Write(kMiddle, 3, kOriginal, "middle", 0);
   WriteNewest(kMiddle);
   for (const std::string_view key : {"key", "yek", "another key"}) {
@@ -116,7 +116,7 @@ TEST_F(ChainTest, AGetTakesWhatItNeedNotPassThoughTheOldHeaderDoesNotVerify) {
   }
 }
 
-TEST_F(ChainTest, AGetReadsTheSlotsAnewIfTheOldVersionIsInNone) {
+TEST_F(ChainTest, GetReadsTheSlotsAgainIfNoneHasTheOldVersion) {
   Write(kOriginal, 2, format::kNoAddress, "original", 0);
   Write(kMoved, 2, format::kNoAddress, "moved", 0);
   WriteNewest(kOriginal);
@@ -131,7 +131,7 @@ TEST_F(ChainTest, AGetReadsTheSlotsAnewIfTheOldVersionIsInNone) {
 
 // The old version was moved away and back to the same address of its slot, in another region. The get knew the slots
 // from the time between the two moves. They were enough for the newest version, which is damaged.
-TEST_F(ChainTest, AnOldVersionThatCameBackToItsAddressIsNotDamage) {
+TEST_F(ChainTest, OldVersionThatCameBackToItsAddressIsNotDamage) {
   WriteNewest(format::kNoAddress);
   *InLog(kNewest) ^= std::byte{1};
   Write(kMoved, 2, format::kNoAddress, "moved", 0);
@@ -152,7 +152,7 @@ TEST_F(ChainTest, AnOldVersionThatCameBackToItsAddressIsNotDamage) {
   EXPECT_EQ(got_, "moved");
 }
 
-TEST_F(ChainTest, AGetReadsNoHeaderThatWouldGoBeyondItsSegment) {
+TEST_F(ChainTest, GetReadsNoHeaderBeyondTheEndOfItsSegment) {
   WriteNewest(kOriginal);
   old_ = LogAddress::At(0, geometry_.segment_size - format::kGranuleBytes);
   log_.resize(geometry_.segment_size);
@@ -162,7 +162,7 @@ TEST_F(ChainTest, AGetReadsNoHeaderThatWouldGoBeyondItsSegment) {
   EXPECT_EQ(old_headers_, 0U);
 }
 
-TEST_F(ChainTest, TheOldVersionStandsWhereItDidWhenItsHeaderWasAskedFor) {
+TEST_F(ChainTest, OldHeaderBelongsToTheSlotThatWasKnownWhenItWasRequested) {
   Write(kOriginal, 2, format::kNoAddress, "original", 0);
   Write(kMoved, 2, format::kNoAddress, "moved", 0);
   WriteNewest(kOriginal);
@@ -181,7 +181,7 @@ TEST_F(ChainTest, TheOldVersionStandsWhereItDidWhenItsHeaderWasAskedFor) {
       << "the entry: slots have changed";
 }
 
-TEST_F(ChainTest, AGetReadsNoHeaderIfThereIsNothingToCompare) {
+TEST_F(ChainTest, GetReadsNoOldHeaderIfItHasNothingToCompare) {
   Write(kMoved, 2, format::kNoAddress, "old", 0);
   WriteNewest(kMoved);
   Get();

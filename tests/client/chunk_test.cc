@@ -46,7 +46,7 @@ class ChunkTest : public EngineTest {
   WorkRequest asks_;
 };
 
-TEST_F(ChunkTest, ThePutIsWrittenThereAndThenAsked) {
+TEST_F(ChunkTest, PutWritesIntoTheChunkBeforeItSendsItsRequest) {
   ASSERT_TRUE(Takes(Chunk(Least())));
   Put(100);
   const WorkRequest write = fabric_->Take();
@@ -60,7 +60,7 @@ TEST_F(ChunkTest, ThePutIsWrittenThereAndThenAsked) {
   EXPECT_EQ(request.value_crc, Crc32c(0, write.local));
 }
 
-TEST_F(ChunkTest, APutFromABufferThatIsRefusedEndsWhenBothItsRequestsAreSent) {
+TEST_F(ChunkTest, RefusedPutFromABufferEndsAfterBothItsRequestsAreSent) {
   ASSERT_TRUE(Takes(Chunk(Least())));
   auto buffer = engine_->MakeBuffer(100);
   ASSERT_TRUE(buffer.ok());
@@ -92,29 +92,29 @@ TEST_F(ChunkTest, APutFromABufferThatIsRefusedEndsWhenBothItsRequestsAreSent) {
   EXPECT_EQ(end_, CodeName(Code::kOk));
 }
 
-TEST_F(ChunkTest, OneThatIsSmallerThanItIsOfUseEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(Least() - 16))); }
+TEST_F(ChunkTest, ChunkThatIsTooSmallEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(Least() - 16))); }
 
-TEST_F(ChunkTest, OneThatIsLargerThanWasAskedForEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(Most() + 16))); }
+TEST_F(ChunkTest, ChunkLargerThanRequestedEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(Most() + 16))); }
 
-TEST_F(ChunkTest, OneOfAnotherHeadEndsTheConnection) {
+TEST_F(ChunkTest, ChunkOfAnotherHeadEndsTheConnection) {
   Reply reply = Chunk(Least());
   ++reply.head;
   EXPECT_FALSE(Takes(reply));
 }
 
-TEST_F(ChunkTest, WhatIsNoneEndsTheConnection) {
+TEST_F(ChunkTest, ObjectThatIsNoChunkEndsTheConnection) {
   Reply reply = Chunk(Least());
   reply.header.kind = static_cast<uint8_t>(format::ObjectKind::kValue);
   EXPECT_FALSE(Takes(reply));
 }
 
-TEST_F(ChunkTest, OneWithAWindowThatNobodyAskedForEndsTheConnection) {
+TEST_F(ChunkTest, ChunkWithAnUnrequestedWindowEndsTheConnection) {
   Reply reply = Chunk(Least());
   reply.number = 5;
   EXPECT_FALSE(Takes(reply));
 }
 
-TEST_F(ChunkTest, AnAnswerToAnotherRequestEndsTheConnection) {
+TEST_F(ChunkTest, ReplyToAnotherRequestEndsTheConnection) {
   Reply reply = Chunk(Least());
   reply.id = LoadAs<Request>(asks_.local).id + 1;
   std::memcpy(fabric_->offered().data() + asks_.imm * sizeof(Reply), &reply, sizeof(reply));
@@ -123,7 +123,7 @@ TEST_F(ChunkTest, AnAnswerToAnotherRequestEndsTheConnection) {
   EXPECT_EQ(fabric_->channel(), nullptr);
 }
 
-TEST_F(ChunkTest, AChunkInARegionThatTheClientDoesNotKnowYetIsNotUsed) {
+TEST_F(ChunkTest, ChunkInARegionThatIsUnknownYetIsNotUsed) {
   Reply reply = Chunk(Least());
   reply.generation = 2;
   ASSERT_TRUE(Takes(reply));
@@ -147,7 +147,7 @@ class WindowedChunkTest : public ChunkTest {
   }
 };
 
-TEST_F(WindowedChunkTest, ThePutIsWrittenByTheKeyThatCameWithIt) {
+TEST_F(WindowedChunkTest, PutUsesTheWindowKeyThatCameWithTheChunk) {
   ASSERT_TRUE(Takes(Chunk(UINT32_MAX)));
   Put(100);
   const WorkRequest write = fabric_->Take();
@@ -156,13 +156,15 @@ TEST_F(WindowedChunkTest, ThePutIsWrittenByTheKeyThatCameWithIt) {
   TakeRequest(RequestOp::kPutDelegated);
 }
 
-TEST_F(WindowedChunkTest, OneWithoutAKeyEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(0))); }
+TEST_F(WindowedChunkTest, ChunkWithoutAWindowKeyEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(0))); }
 
-TEST_F(WindowedChunkTest, OneWithWhatIsNoKeyEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(uint64_t{1} << 32))); }
+TEST_F(WindowedChunkTest, ChunkWithAnInvalidWindowKeyEndsTheConnection) {
+  EXPECT_FALSE(Takes(Chunk(uint64_t{1} << 32)));
+}
 
 class ExpiryChunkTest : public ChunkTest {};
 
-TEST_F(ExpiryChunkTest, ADelegatedPutIsWrittenBehindTheDeadline) {
+TEST_F(ExpiryChunkTest, DelegatedPutLeavesRoomForTheDeadlineBeforeItsValue) {
   ASSERT_TRUE(Takes(Chunk(Most())));
   const uint64_t label = format::LabelSize(std::string_view(kKey).size(), true);
   uint64_t object = 4096 + format::kChunkObjectsAt;

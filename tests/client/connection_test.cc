@@ -38,7 +38,7 @@ class ConnectionTest : public testing::Test {
   Connection connection_;
 };
 
-TEST_F(ConnectionTest, OffersMemoryForEachReply) {
+TEST_F(ConnectionTest, ConnectionOffersMemoryForEachReply) {
   ASSERT_EQ(fabric_.offered().size(), 3 * sizeof(format::Reply));
   format::Reply reply{};
   reply.id = 77;
@@ -84,7 +84,7 @@ TEST_F(ConnectionTest, FailedOpenLeavesNoChannelAndNoMemory) {
 }
 
 // Over shm the peer of the old connection can still write into the memory that it was offered.
-TEST_F(ConnectionTest, MovedConnectionKeepsItsMemoryAndTheNextHasOther) {
+TEST_F(ConnectionTest, MovedConnectionKeepsItsMemoryAndTheNextGetsNewMemory) {
   const auto old_offer = fabric_.offered();
   connection_.Gather(std::vector{Work(1)});
   {

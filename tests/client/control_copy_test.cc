@@ -55,7 +55,7 @@ TEST_F(ControlCopyTest, NextReadSkipsTheReadThatIsUnderWay) {
   EXPECT_EQ(copy_.NextRead(), 2U);
 }
 
-TEST_F(ControlCopyTest, LostReadDoesNotCountAndNumbersGoOn) {
+TEST_F(ControlCopyTest, LostReadDoesNotCountAndTheCountGoesOn) {
   copy_.OnPosted();
   copy_.OnArrived();
   copy_.OnPosted();

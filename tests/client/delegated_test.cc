@@ -54,7 +54,7 @@ class DelegatedTest : public testing::Test {
   uint64_t version_ = 100;
 };
 
-TEST_F(DelegatedTest, ThePutWithoutAChunkAsksForOne) {
+TEST_F(DelegatedTest, PutWithoutAChunkRequestsOne) {
   EXPECT_FALSE(Put());
   const auto sent = Sent();
   ASSERT_EQ(sent.size(), 1U);
@@ -66,7 +66,7 @@ TEST_F(DelegatedTest, ThePutWithoutAChunkAsksForOne) {
   EXPECT_TRUE(Sent().empty()) << "asked already";
 }
 
-TEST_F(DelegatedTest, ObjectsStandOneBehindTheOther) {
+TEST_F(DelegatedTest, ObjectsFollowEachOtherInTheChunk) {
   (void)Put();
   const LogAddress chunk = Give(kChunkObjectsAt + 8 * kObject);
   for (uint64_t i = 0; i < 8; ++i) {
@@ -75,7 +75,7 @@ TEST_F(DelegatedTest, ObjectsStandOneBehindTheOther) {
   EXPECT_FALSE(Put());
 }
 
-TEST_F(DelegatedTest, TheNextOneIsAskedForWhenHalfIsUsedAndIsTwiceAsLarge) {
+TEST_F(DelegatedTest, HalfUsedChunkMakesTheClientRequestOneTwiceAsLarge) {
   (void)Put();
   (void)Sent();
   (void)Give(kChunkObjectsAt + 8 * kObject);
@@ -88,7 +88,7 @@ TEST_F(DelegatedTest, TheNextOneIsAskedForWhenHalfIsUsedAndIsTwiceAsLarge) {
   EXPECT_EQ(sent[0].value_size, 2 * (kChunkObjectsAt + 8 * kObject));
 }
 
-TEST_F(DelegatedTest, WhatTheServerGivesAtMostIsWhatTheNextOneIsMeasuredBy) {
+TEST_F(DelegatedTest, SizeThatTheServerGaveDecidesWhenTheNextChunkIsRequested) {
   (void)Put();
   (void)Sent();
   // The server gave less than the client wished. By the size that it gave, half of the chunk is not used yet.
@@ -106,7 +106,7 @@ TEST_F(DelegatedTest, WhatTheServerGivesAtMostIsWhatTheNextOneIsMeasuredBy) {
   }
 }
 
-TEST_F(DelegatedTest, NoChunkIsAskedForThatWouldBeTooLarge) {
+TEST_F(DelegatedTest, ClientRequestsNoChunkOverTheLimit) {
   EXPECT_FALSE(Put(kHead, kBytesMax));
   EXPECT_TRUE(Sent().empty());
   EXPECT_FALSE(Put(kHead, kBytesMax - kChunkObjectsAt));
@@ -116,7 +116,7 @@ TEST_F(DelegatedTest, NoChunkIsAskedForThatWouldBeTooLarge) {
 }
 
 // (I8) The server lets go of a chunk with the first put after it.
-TEST_F(DelegatedTest, ThereIsNoWayBackToAnOlderChunk) {
+TEST_F(DelegatedTest, PutsNeverReturnToAnOlderChunk) {
   (void)Put();
   (void)Give(kChunkObjectsAt + kObject + 96);
   const LogAddress second = Give(kChunkObjectsAt + 8 * kObject);
@@ -130,7 +130,7 @@ TEST_F(DelegatedTest, ThereIsNoWayBackToAnOlderChunk) {
   EXPECT_TRUE(Sent().empty()) << "it is the server's already";
 }
 
-TEST_F(DelegatedTest, WhatIsTakenBackIsGivenBackWhenAllOfItIsAnswered) {
+TEST_F(DelegatedTest, RevokedChunkIsGivenBackAfterTheLastReplyToItsPuts) {
   (void)Put();
   const LogAddress chunk = Give(kChunkObjectsAt + 8 * kObject);
   const auto first = Put();
@@ -149,7 +149,7 @@ TEST_F(DelegatedTest, WhatIsTakenBackIsGivenBackWhenAllOfItIsAnswered) {
   EXPECT_EQ(sent[0].version, 101U);
 }
 
-TEST_F(DelegatedTest, ARefusedPutTellsThatTheChunkIsGone) {
+TEST_F(DelegatedTest, RefusedPutMakesTheClientGiveBackTheChunk) {
   (void)Put();
   const LogAddress chunk = Give(kChunkObjectsAt + 8 * kObject);
   const auto object = Put();
@@ -163,7 +163,7 @@ TEST_F(DelegatedTest, ARefusedPutTellsThatTheChunkIsGone) {
   EXPECT_FALSE(Put());
 }
 
-TEST_F(DelegatedTest, AfterARefusalOthersGoAnotherWayForAWhile) {
+TEST_F(DelegatedTest, RefusedChunkIsRequestedAgainAfterManyPuts) {
   (void)Put();
   ASSERT_EQ(Sent().size(), 1U);
   delegated_.OnRefused(kHead);
@@ -177,7 +177,7 @@ TEST_F(DelegatedTest, AfterARefusalOthersGoAnotherWayForAWhile) {
 }
 
 // The wish had grown for a rate of puts that may not come again.
-TEST_F(DelegatedTest, AfterATakingBackItBeginsSmallAgain) {
+TEST_F(DelegatedTest, NextChunkAfterARevocationIsSmallAgain) {
   for (const bool used : {true, false}) {
     delegated_.Reset(kHead, 2, kBytesMax);
     (void)Put();
@@ -200,7 +200,7 @@ TEST_F(DelegatedTest, AfterATakingBackItBeginsSmallAgain) {
   }
 }
 
-TEST_F(DelegatedTest, HeadsAreApart) {
+TEST_F(DelegatedTest, EachHeadHasSeparateChunks) {
   (void)Put();
   (void)Put(kHead + 1);
   EXPECT_EQ(Sent().size(), 2U);

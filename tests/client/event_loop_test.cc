@@ -28,7 +28,7 @@ class TogetherTest : public EngineTest {
   std::vector<Code> ends_;
 };
 
-TEST_F(TogetherTest, TheyAreReadBehindOneDoorbell) {
+TEST_F(TogetherTest, GetsThatACallbackStartsShareOneDoorbell) {
   Put(100);
   const WorkRequest put = TakeRequest(RequestOp::kPutInline);
   Answer(put, {});
@@ -39,7 +39,7 @@ TEST_F(TogetherTest, TheyAreReadBehindOneDoorbell) {
   EXPECT_EQ(fabric_->posts, posts + 1);
 }
 
-TEST_F(TogetherTest, TheyEndWithTheirConnectionThoughTheyHaveNotBegun) {
+TEST_F(TogetherTest, GetsThatHaveNotBegunEndWithTheConnection) {
   Put(100);
   Answer(TakeRequest(RequestOp::kPutInline), {});
   fabric_->Close();
@@ -58,7 +58,7 @@ TEST_F(TogetherTest, TheyEndWithTheirConnectionThoughTheyHaveNotBegun) {
 using TimeoutTest = EngineTest;
 
 // A call that sleeps between its looks polls rarely. It may not take many Polls until one looks at the clock.
-TEST_F(TimeoutTest, EachPollBehindAWaitLooksAtTheClock) {
+TEST_F(TimeoutTest, EachPollAfterAWaitLooksAtTheClock) {
   Put(100);
   TakeRequest(RequestOp::kPutInline);
   engine_->Wait(Nanoseconds(1));

@@ -107,7 +107,7 @@ class ExpiryTest : public LocatedTest {
   }
 };
 
-TEST_F(ExpiryTest, AValueIsThereUntilTheShardsTimeReachesItsDeadline) {
+TEST_F(ExpiryTest, ValueIsPresentUntilTheShardsTimeReachesItsDeadline) {
   WriteFor(10);
   EXPECT_EQ(ReadsOfGet(), "evt");
   EXPECT_EQ(got_, "value");
@@ -125,7 +125,7 @@ TEST_F(ExpiryTest, AValueIsThereUntilTheShardsTimeReachesItsDeadline) {
   EXPECT_EQ(engine_->GetNow(kKey, &found), Engine::Now::kAbsent);
 }
 
-TEST_F(ExpiryTest, AClientWhoseClockStandsStillReturnsNothingThatHasExpired) {
+TEST_F(ExpiryTest, ClientWithAStoppedClockReturnsNoExpiredValue) {
   WriteFor(10);
   EXPECT_EQ(ReadsOfGet(), "evt");
   EXPECT_EQ(got_, "value");
@@ -140,7 +140,7 @@ TEST_F(ExpiryTest, AClientWhoseClockStandsStillReturnsNothingThatHasExpired) {
   EXPECT_EQ(got_, "not found");
 }
 
-TEST_F(ExpiryTest, AValueWithoutADeadlineCostsNoReadOfTheTime) {
+TEST_F(ExpiryTest, GetOfAValueWithoutADeadlineReadsNoTime) {
   Write(kPlace, 1, format::kNoAddress, "value", 0);
   Name(kPlace);
   EXPECT_EQ(ReadsOfGet(), "ev");
@@ -161,7 +161,7 @@ TEST_F(ExpiryTest, AValueWithoutADeadlineCostsNoReadOfTheTime) {
 
 // A version that the entry led to may have been published when its deadline had passed. Read before that, the time
 // would not say so.
-TEST_F(ExpiryTest, TheTimeIsReadBehindTheVersionThatTheEntryLedTo) {
+TEST_F(ExpiryTest, TimeIsReadAfterTheVersionThatTheEntryNames) {
   WriteFor(10);
   got_ = "";
   Get();
@@ -179,7 +179,7 @@ TEST_F(ExpiryTest, TheTimeIsReadBehindTheVersionThatTheEntryLedTo) {
   EXPECT_EQ(got_, "not found");
 }
 
-TEST_F(ExpiryTest, TheTimeIsReadTogetherWithAVersionWhosePlaceIsKnown) {
+TEST_F(ExpiryTest, TimeIsReadTogetherWithAVersionAtAKnownPlace) {
   WriteFor(10);
   ReadsOfGet();
   got_ = "";
@@ -191,14 +191,14 @@ TEST_F(ExpiryTest, TheTimeIsReadTogetherWithAVersionWhosePlaceIsKnown) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(ExpiryTest, TheGreatestWordIsATimeToo) {
+TEST_F(ExpiryTest, GreatestWordCountsAsATime) {
   WriteFor(10);
   shard_time_ = UINT64_MAX;
   ReadsOfGet();
   EXPECT_EQ(got_, "not found");
 }
 
-TEST_F(ExpiryTest, WhereTheOwnClockIsAheadTheServerIsAsked) {
+TEST_F(ExpiryTest, ClientAsksTheServerIfOnlyItsOwnClockHasPassedTheDeadline) {
   WriteFor(10);
   clock_.now += std::chrono::milliseconds(10);
   LearnTime(9, 9);  // its clock is a little slow
@@ -208,7 +208,7 @@ TEST_F(ExpiryTest, WhereTheOwnClockIsAheadTheServerIsAsked) {
   EXPECT_EQ(got_, "not found");
 }
 
-TEST_F(ExpiryTest, APutSendsItsTimeToLiveAndWritesBehindTheDeadline) {
+TEST_F(ExpiryTest, PutSendsItsTimeToLiveAndLeavesRoomForTheDeadline) {
   const auto started = [&](size_t bytes) {
     return engine_->Put(kKey, std::string(bytes, 'v'), PutOptions{{}, std::chrono::milliseconds(7)},
                         [this](const Result<uint64_t>& version) { End(version.status()); });
@@ -236,7 +236,7 @@ TEST_F(ExpiryTest, APutSendsItsTimeToLiveAndWritesBehindTheDeadline) {
             geometry_.RegionOffset(0) + 4096 + format::ChecksumOffset(std::string_view(kKey).size() + 8));
 }
 
-TEST_F(ExpiryTest, AServerThatForgetsTheDeadlineIsNotBelieved) {
+TEST_F(ExpiryTest, ReservationThatForgetsTheDeadlineFailsThePut) {
   ASSERT_TRUE(engine_
                   ->Put(kKey, std::string(5000, 'v'), PutOptions{{}, std::chrono::milliseconds(7)},
                         [this](const Result<uint64_t>& version) { End(version.status()); })
@@ -246,7 +246,7 @@ TEST_F(ExpiryTest, AServerThatForgetsTheDeadlineIsNotBelieved) {
   EXPECT_EQ(end_, "unavailable");
 }
 
-TEST_F(ExpiryTest, ATimeToLiveHasLimits) {
+TEST_F(ExpiryTest, TimeToLiveHasLimits) {
   const auto put = [&](int64_t ttl, size_t bytes) {
     return engine_
         ->Put(kKey, std::string(bytes, 'v'), PutOptions{{}, std::chrono::milliseconds(ttl)},
@@ -265,7 +265,7 @@ TEST_F(ExpiryTest, ATimeToLiveHasLimits) {
   ASSERT_EQ(put(1, most - format::kDeadlineBytes), Code::kOk);
 }
 
-TEST_F(ExpiryTest, TheNextOperationHasNoTimeToLive) {
+TEST_F(ExpiryTest, NextOperationInheritsNoTimeToLive) {
   ASSERT_TRUE(
       engine_->Put(kKey, "v", PutOptions{{}, std::chrono::milliseconds(7)}, [](const Result<uint64_t>&) {}).ok());
   EngineTest::Answer(TakeRequest(RequestOp::kPutInline), {});
@@ -279,7 +279,7 @@ TEST_F(ExpiryTest, TheNextOperationHasNoTimeToLive) {
   EXPECT_EQ(LoadAs<Request>(TakeRequest(RequestOp::kIncrement).local).ttl, 0U);
 }
 
-TEST_F(ExpiryTest, AGetSaysWhenItsValueExpires) {
+TEST_F(ExpiryTest, GetReportsWhenItsValueExpires) {
   std::optional<Deadline> expires;
   const auto get = [&] {
     expires.reset();
@@ -303,7 +303,7 @@ TEST_F(ExpiryTest, AGetSaysWhenItsValueExpires) {
 }
 
 // Between the Read and the deadline another put may have ended, and then the key was never absent.
-TEST_F(ExpiryTest, AKeyIsNotAbsentByATimeThatWasReadBehindTheEntry) {
+TEST_F(ExpiryTest, TimeReadAfterTheEntryDoesNotMakeTheKeyAbsent) {
   WriteFor(10);
   Get();
   AnswerEntry(fabric_->Take());
@@ -314,7 +314,7 @@ TEST_F(ExpiryTest, AKeyIsNotAbsentByATimeThatWasReadBehindTheEntry) {
   EXPECT_EQ(got_, "newer");
 }
 
-TEST_F(ExpiryTest, AKeyIsNotAbsentByATimeThatWasReadBehindItsKnownVersion) {
+TEST_F(ExpiryTest, TimeReadAfterAKnownVersionDoesNotMakeTheKeyAbsent) {
   WriteFor(10);
   EXPECT_EQ(ReadsOfGet(), "evt");
   got_ = "";
@@ -325,7 +325,7 @@ TEST_F(ExpiryTest, AKeyIsNotAbsentByATimeThatWasReadBehindItsKnownVersion) {
   EXPECT_EQ(got_, "newer");
 }
 
-TEST_F(ExpiryTest, TheTimeIsAskedForOnceAtATime) {
+TEST_F(ExpiryTest, GetAsksForTheTimeOnceUntilTheAnswer) {
   WriteFor(10);
   clock_.now += std::chrono::milliseconds(10);
   GetUntilItAsks();
@@ -346,7 +346,7 @@ TEST_F(ExpiryTest, TheTimeIsAskedForOnceAtATime) {
   EXPECT_EQ(got_, "not found");
 }
 
-TEST_F(ExpiryTest, WithoutAnAnswerTheShardsTimeDecides) {
+TEST_F(ExpiryTest, ShardsTimeDecidesWithoutAnAnswer) {
   WriteFor(10);
   clock_.now += std::chrono::milliseconds(10);
   GetUntilItAsks();
@@ -357,7 +357,7 @@ TEST_F(ExpiryTest, WithoutAnAnswerTheShardsTimeDecides) {
   EXPECT_EQ(got_, "not found");
 }
 
-TEST_F(ExpiryTest, ATimeThatNobodyAskedForEndsTheConnectionAndTheNextOneIsAskedAnew) {
+TEST_F(ExpiryTest, InvalidAnswerEndsTheConnectionAndTheNextHelloTellsTheTime) {
   for (const bool refused : {false, true}) {
     SCOPED_TRACE(refused);
     WriteFor(10);
@@ -382,7 +382,7 @@ TEST_F(ExpiryTest, ATimeThatNobodyAskedForEndsTheConnectionAndTheNextOneIsAskedA
   }
 }
 
-TEST_F(ExpiryTest, AConnectionThatEndsWhileTheTimeIsAskedForEndsTheGet) {
+TEST_F(ExpiryTest, LostConnectionEndsAGetThatAskedForTheTime) {
   WriteFor(10);
   clock_.now += std::chrono::milliseconds(10);
   GetUntilItAsks();
@@ -402,7 +402,7 @@ TEST_F(ExpiryTest, AConnectionThatEndsWhileTheTimeIsAskedForEndsTheGet) {
 }
 
 // Its word may begin lower. The word of the server before does not count for it.
-TEST_F(ExpiryTest, AnotherServersTimeCountsForItself) {
+TEST_F(ExpiryTest, NextServersTimeMayBeEarlier) {
   WriteFor(10);
   PassTime(10);
   ReadsOfGet();
@@ -419,7 +419,7 @@ TEST_F(ExpiryTest, AnotherServersTimeCountsForItself) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(ExpiryTest, WithoutASlotToSpareTheTimeIsAskedForLater) {
+TEST_F(ExpiryTest, TimeIsAskedForLaterIfNoRequestSlotIsFree) {
   std::vector<WorkRequest> puts;
   for (const char* key : {"a", "b", "c", "d"}) {
     ASSERT_TRUE(engine_->Put(key, "v", [](const Status&) {}).ok());
@@ -447,7 +447,7 @@ TEST_F(ExpiryTest, WithoutASlotToSpareTheTimeIsAskedForLater) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(ExpiryTest, WhatIsFoundByTheOldVersionExpiresToo) {
+TEST_F(ExpiryTest, MovedOldVersionExpiresToo) {
   WriteMoved();
   ReadsOfGet();
   EXPECT_EQ(got_, "moved");
@@ -460,7 +460,7 @@ TEST_F(ExpiryTest, WhatIsFoundByTheOldVersionExpiresToo) {
   EXPECT_EQ(got_, "newer");
 }
 
-TEST_F(ExpiryTest, AnOldVersionWhoseDeadlineIsDamagedIsNone) {
+TEST_F(ExpiryTest, OldVersionWithADamagedDeadlineIsIgnored) {
   WriteMoved();
   *(InLog(kMoved) + format::kLabelOffset) ^= std::byte{1};
   ReadsOfGet();
@@ -475,7 +475,7 @@ class ExpiryNowTest : public ExpiryTest {
   }
 };
 
-TEST_F(ExpiryNowTest, SaysOnlyWhatIsSureAndAsksNobody) {
+TEST_F(ExpiryNowTest, GetNowReturnsOnlyCertainOutcomesAndSendsNothing) {
   WriteFor(100);
   EXPECT_EQ(ReadsOfGet(), "evt");
   VersionedView found;
@@ -496,7 +496,7 @@ TEST_F(ExpiryNowTest, SaysOnlyWhatIsSureAndAsksNobody) {
   EXPECT_EQ(engine_->stats().gets, before.gets + 1);
 }
 
-TEST_F(ExpiryNowTest, AValueWithoutADeadlineCostsOneRead) {
+TEST_F(ExpiryNowTest, GetNowOfAValueWithoutADeadlineTakesOneRead) {
   Write(kPlace, 1, format::kNoAddress, "value", 0);
   Name(kPlace);
   EXPECT_EQ(ReadsOfGet(), "ev");

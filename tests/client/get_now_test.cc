@@ -39,7 +39,7 @@ class GetNowTest : public LocatedTest {
   bool reads_now_ = true;
 };
 
-TEST_F(GetNowTest, ReadsTheVersionAndPostsNothing) {
+TEST_F(GetNowTest, GetNowReadsTheVersionAndPostsNothing) {
   const ClientStats before = engine_->stats();
   EXPECT_EQ(GetNow(), "value");
   EXPECT_EQ(reads_, 1U);
@@ -50,7 +50,7 @@ TEST_F(GetNowTest, ReadsTheVersionAndPostsNothing) {
   EXPECT_EQ(engine_->stats().cache_hits, before.cache_hits + 1);
 }
 
-TEST_F(GetNowTest, WhatTheEntryHasLeftDoesNotCountAndIsLeftToTheGetThatFollows) {
+TEST_F(GetNowTest, LeftVersionIsNotReturnedAndTheNextGetFindsTheNewOne) {
   SetLeft(kPlace);
   EXPECT_EQ(GetNow(), "-");
   EXPECT_EQ(engine_->stats().cache_misled, 0U);
@@ -63,7 +63,7 @@ TEST_F(GetNowTest, WhatTheEntryHasLeftDoesNotCountAndIsLeftToTheGetThatFollows) 
   EXPECT_EQ(GetNow(), "newer");
 }
 
-TEST_F(GetNowTest, WhatDoesNotVerifyDoesNotCount) {
+TEST_F(GetNowTest, BytesThatDoNotVerifyAreNotReturned) {
   *InLog(kPlace) ^= std::byte{1};
   EXPECT_EQ(GetNow(), "-");
   std::string other(kKey);
@@ -74,12 +74,12 @@ TEST_F(GetNowTest, WhatDoesNotVerifyDoesNotCount) {
   EXPECT_EQ(GetNow(), "value");
 }
 
-TEST_F(GetNowTest, IsNotWhereTheFabricDoesNotReadAtOnce) {
+TEST_F(GetNowTest, GetNowNeedsAFabricThatReadsAtOnce) {
   reads_now_ = false;
   EXPECT_EQ(GetNow(), "-");
 }
 
-TEST_F(GetNowTest, IsNotOfKeysWhosePlaceIsNotKnownNorOfWhatIsNone) {
+TEST_F(GetNowTest, UnlocatedAndInvalidKeysTakeNoRead) {
   EXPECT_EQ(GetNow("unknown"), "-");
   EXPECT_EQ(GetNow(""), "-");
   EXPECT_EQ(GetNow(std::string(format::kKeyBytesMax + 1, 'k')), "-");
@@ -87,7 +87,7 @@ TEST_F(GetNowTest, IsNotOfKeysWhosePlaceIsNotKnownNorOfWhatIsNone) {
 }
 
 // Operations on one key keep their order, and a callback is not run inside another call.
-TEST_F(GetNowTest, IsNotWhileAnythingIsUnderWay) {
+TEST_F(GetNowTest, GetNowReturnsNothingWhileAnOperationIsUnderWay) {
   Get();
   EXPECT_EQ(GetNow(), "-");
   Serve();
@@ -95,7 +95,7 @@ TEST_F(GetNowTest, IsNotWhileAnythingIsUnderWay) {
   EXPECT_EQ(reads_, 1U);
 }
 
-TEST_F(GetNowTest, IsNotInsideACallback) {
+TEST_F(GetNowTest, GetNowReturnsNothingInsideACallback) {
   std::string inside;
   ASSERT_TRUE(engine_->Get(kKey, [&](const Result<std::string_view>&) { inside = GetNow(); }).ok());
   Serve();
@@ -104,7 +104,7 @@ TEST_F(GetNowTest, IsNotInsideACallback) {
 }
 
 // Its memory would be the next operation's.
-TEST_F(GetNowTest, IsNotOfWhatIsLargerThanAnOperationsMemory) {
+TEST_F(GetNowTest, ValueLargerThanAnOperationsMemoryIsNotRead) {
   const std::string large(kMessageBytes, 'l');
   Write(kPlace, 2, format::kNoAddress, large, 0);
   EXPECT_EQ(GetNow(), "-") << "the size that is known is another one";
@@ -121,7 +121,7 @@ class GetNowChunkTest : public GetNowTest {
   [[nodiscard]] PutPath path() const override { return PutPath::kDelegate; }
 };
 
-TEST_F(GetNowChunkTest, IsNotWithAChunk) {
+TEST_F(GetNowChunkTest, GetNowReturnsNothingWhileTheClientHasAChunk) {
   EXPECT_EQ(GetNow(), "value");
   ASSERT_TRUE(engine_->Put("another key", std::string(100, 'v'), [](const Status&) {}).ok());
   const WorkRequest asks = TakeRequest(RequestOp::kDelegate);
@@ -133,7 +133,7 @@ TEST_F(GetNowChunkTest, IsNotWithAChunk) {
   EXPECT_EQ(reads_, 1U);
 }
 
-TEST_F(GetNowTest, IsNotWithoutAConnection) {
+TEST_F(GetNowTest, GetNowReturnsNothingWithoutAConnection) {
   fabric_->Close();
   engine_->Poll();
   EXPECT_EQ(GetNow(), "-");
@@ -141,7 +141,7 @@ TEST_F(GetNowTest, IsNotWithoutAConnection) {
 }
 
 // A client that gets, and nothing else, hears all the same what the server has to say.
-TEST_F(GetNowTest, NowAndThenAGetPolls) {
+TEST_F(GetNowTest, OneOfManyGetsPolls) {
   int polls = 0;
   for (int i = 0; i < 10'000; ++i) polls += GetNow() == "-" ? 1 : 0;
   EXPECT_GE(polls, 10);

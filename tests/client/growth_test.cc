@@ -41,7 +41,7 @@ const std::string kAbsentName(CodeName(Code::kNotFound));
 
 // --- The client knows the number of blocks
 
-TEST_F(GrowthTest, AGetLooksWhereTheKeyIsByTheNumberOfBlocks) {
+TEST_F(GrowthTest, NumberOfBlocksDecidesWhereAGetLooks) {
   // Returns the block of a key whose hash ends with these bits, in an index of `blocks` blocks.
   struct {
     uint64_t blocks;
@@ -75,7 +75,7 @@ TEST_F(GrowthTest, AGetLooksWhereTheKeyIsByTheNumberOfBlocks) {
 }
 
 // The depth of an entry counts for no get. Some blocks have been split since the entry was put, and others have not.
-TEST_F(GrowthTest, AnEntryCountsWhateverItsDepth) {
+TEST_F(GrowthTest, EntryOfAnyDepthCounts) {
   TellRuns();
   Tell(5);
   Connect();
@@ -89,7 +89,7 @@ TEST_F(GrowthTest, AnEntryCountsWhateverItsDepth) {
 
 // The client reads an entry again, since it may have read one word beside another key's meta. Both are of the same
 // block.
-TEST_F(GrowthTest, WithSeveralHeadsTheEntryIsReadAgainInTheBlockWhereItWasFound) {
+TEST_F(GrowthTest, EntryIsReadAgainInTheBlockWhereItWasFound) {
   Make(10);
   ASSERT_GT(geometry_.heads_per_shard, 1U);
   TellRuns();
@@ -112,7 +112,7 @@ TEST_F(GrowthTest, WithSeveralHeadsTheEntryIsReadAgainInTheBlockWhereItWasFound)
 
 // --- The key has left the block
 
-TEST_F(GrowthTest, AGetGoesWhereAnEmptySlotSaysThatItsKeyIs) {
+TEST_F(GrowthTest, GetFollowsTheDepthOfAnEmptySlot) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
@@ -132,7 +132,7 @@ TEST_F(GrowthTest, AGetGoesWhereAnEmptySlotSaysThatItsKeyIs) {
 
 // Every slot that the client read may tell of the split. It may have an entry of another key, which has left or has
 // come since.
-TEST_F(GrowthTest, AnySlotOfTheFirstLookMayTell) {
+TEST_F(GrowthTest, AnySlotOfTheFirstLookMayTellOfTheSplit) {
   TellRuns();
   for (const uint32_t distance : {0U, 1U, 17U, format::kFirstLook - 1}) {
     for (const bool used : {false, true}) {
@@ -154,7 +154,7 @@ TEST_F(GrowthTest, AnySlotOfTheFirstLookMayTell) {
   }
 }
 
-TEST_F(GrowthTest, AKeyThatIsFarFromItsHomeIsFoundByTheSameLook) {
+TEST_F(GrowthTest, KeyFarFromItsHomeIsFoundByTheSameLook) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
@@ -165,7 +165,7 @@ TEST_F(GrowthTest, AKeyThatIsFarFromItsHomeIsFoundByTheSameLook) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(GrowthTest, WithoutAHintTheSecondLookTellsTheNumber) {
+TEST_F(GrowthTest, SecondLookTellsTheNumberOfBlocksIfThereIsNoHint) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
@@ -177,8 +177,7 @@ TEST_F(GrowthTest, WithoutAHintTheSecondLookTellsTheNumber) {
   EXPECT_EQ(got_, "value");
 }
 
-// A depth that the client knows is no hint.
-TEST_F(GrowthTest, ADepthThatIsKnownIsNoHint) {
+TEST_F(GrowthTest, KnownDepthIsNoHint) {
   TellRuns();
   Tell(2);
   Connect();
@@ -193,7 +192,7 @@ TEST_F(GrowthTest, ADepthThatIsKnownIsNoHint) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(GrowthTest, AfterSeveralDoublingsTheLastDepthLeadsThereAtOnce) {
+TEST_F(GrowthTest, LargestDepthLeadsToTheKeyAfterSeveralDoublings) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(6);
@@ -207,7 +206,7 @@ TEST_F(GrowthTest, AfterSeveralDoublingsTheLastDepthLeadsThereAtOnce) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(GrowthTest, AfterSeveralDoublingsAGetTakesAFewRoundTripsOnce) {
+TEST_F(GrowthTest, FirstGetAfterSeveralDoublingsTakesAFewMoreRoundTrips) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(3);
@@ -225,7 +224,7 @@ TEST_F(GrowthTest, AfterSeveralDoublingsAGetTakesAFewRoundTripsOnce) {
 }
 
 // A slot tells of a depth, and the key has no block of that depth yet. Its block is not split, and others are.
-TEST_F(GrowthTest, ABlockThatIsNotThereYetIsLookedAtInVain) {
+TEST_F(GrowthTest, DepthOfABlockThatDoesNotExistYetCostsOneLook) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(3);
@@ -236,7 +235,7 @@ TEST_F(GrowthTest, ABlockThatIsNotThereYetIsLookedAtInVain) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(GrowthTest, AKeyThatIsInNeitherBlockIsAbsent) {
+TEST_F(GrowthTest, KeyInNeitherBlockIsAbsent) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
@@ -248,7 +247,7 @@ TEST_F(GrowthTest, AKeyThatIsInNeitherBlockIsAbsent) {
   EXPECT_EQ(got_, kAbsentName);
 }
 
-TEST_F(GrowthTest, AKeyThatIsInNeitherBlockIsAbsentWithoutAHintToo) {
+TEST_F(GrowthTest, KeyInNeitherBlockIsAbsentWithoutAHint) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
@@ -258,7 +257,7 @@ TEST_F(GrowthTest, AKeyThatIsInNeitherBlockIsAbsentWithoutAHintToo) {
 }
 
 // The number says that other keys have left the block, and this key has not.
-TEST_F(GrowthTest, AKeyThatStayedIsAbsentByOneSecondLook) {
+TEST_F(GrowthTest, AbsentKeyThatStaysInItsBlockTakesOneSecondLook) {
   TellRuns();
   Connect();
   Tell(2);
@@ -268,7 +267,7 @@ TEST_F(GrowthTest, AKeyThatStayedIsAbsentByOneSecondLook) {
 }
 
 // The client has learned the number by another get. It does not read it again.
-TEST_F(GrowthTest, AGetThatIsUnderWayWhenTheNumberIsLearnedGoesThereToo) {
+TEST_F(GrowthTest, GetUnderWayUsesTheNumberThatAnotherGetLearned) {
   TellRuns();
   Connect();
   const std::string absent = KeyWith(1);
@@ -298,7 +297,7 @@ TEST_F(GrowthTest, AGetThatIsUnderWayWhenTheNumberIsLearnedGoesThereToo) {
 
 // --- A depth is only a guess
 
-TEST_F(GrowthTest, AFlippedDepthCostsARoundTripAndNoMore) {
+TEST_F(GrowthTest, FlippedDepthCostsOneRoundTrip) {
   TellRuns();
   Tell(2);
   Connect();
@@ -315,7 +314,7 @@ TEST_F(GrowthTest, AFlippedDepthCostsARoundTripAndNoMore) {
 
 // An entry may state any depth. For any number of blocks and any place of the key, a get has the same outcome as
 // without that entry. Entries in other blocks do not count.
-TEST_F(GrowthTest, NoDepthLeadsAstray) {
+TEST_F(GrowthTest, NoDepthChangesTheOutcomeOfAGet) {
   TellRuns();
   struct {
     uint64_t blocks;
@@ -349,7 +348,7 @@ TEST_F(GrowthTest, NoDepthLeadsAstray) {
 
 // --- The new block's place
 
-TEST_F(GrowthTest, ABlockInARunThatIsNotKnownTakesTheControlBlock) {
+TEST_F(GrowthTest, GetInAnUnknownRunReadsTheControlBlock) {
   Connect();
   TellRuns();
   const std::string key = KeyWith(3);
@@ -367,7 +366,7 @@ TEST_F(GrowthTest, ABlockInARunThatIsNotKnownTakesTheControlBlock) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(GrowthTest, AKeyThatIsAbsentInARunThatIsNotKnownTakesItToo) {
+TEST_F(GrowthTest, MissInAnUnknownRunReadsTheControlBlock) {
   Connect();
   TellRuns();
   const std::string key = KeyWith(1);
@@ -377,7 +376,7 @@ TEST_F(GrowthTest, AKeyThatIsAbsentInARunThatIsNotKnownTakesItToo) {
   EXPECT_EQ(got_, kAbsentName);
 }
 
-TEST_F(GrowthTest, WithoutAHintItIsReadWhenTheNumberIsKnown) {
+TEST_F(GrowthTest, ControlBlockIsReadAfterTheNumberIfThereIsNoHint) {
   Connect();
   TellRuns();
   const std::string key = KeyWith(1);
@@ -388,7 +387,7 @@ TEST_F(GrowthTest, WithoutAHintItIsReadWhenTheNumberIsKnown) {
 }
 
 // The server tells the run before the number. So one reading may come before both, and the other one after both.
-TEST_F(GrowthTest, ARunThatComesBehindTheControlBlockIsAskedForAgain) {
+TEST_F(GrowthTest, RunNewerThanTheControlBlockMakesTheGetReadItAgain) {
   Connect();
   const std::string key = KeyWith(1);
   Put(1, key, "value", 1);
@@ -402,7 +401,7 @@ TEST_F(GrowthTest, ARunThatComesBehindTheControlBlockIsAskedForAgain) {
 }
 
 // A flipped depth names a block that could exist, and no control block tells of it.
-TEST_F(GrowthTest, ABlockThatNoControlBlockTellsOfIsNotWaitedFor) {
+TEST_F(GrowthTest, GetDoesNotWaitForABlockThatNoControlBlockNames) {
   TellRun(0, kRunRegions[0] + 1);
   Tell(2);
   Connect();
@@ -417,8 +416,7 @@ TEST_F(GrowthTest, ABlockThatNoControlBlockTellsOfIsNotWaitedFor) {
   EXPECT_EQ(got_, "far");
 }
 
-// The client does not ask for a block that cannot exist.
-TEST_F(GrowthTest, ABlockThatCannotBeIsNotLookedFor) {
+TEST_F(GrowthTest, ImpossibleBlockIsNotLookedFor) {
   TellRuns();
   Tell(2);
   Connect();
@@ -434,7 +432,7 @@ TEST_F(GrowthTest, ABlockThatCannotBeIsNotLookedFor) {
 
 // --- The number changes during a look (I14)
 
-TEST_F(GrowthTest, AKeyThatLeavesDuringTheSecondLookIsLookedForAgain) {
+TEST_F(GrowthTest, KeyThatLeavesDuringTheSecondLookIsFound) {
   TellRuns();
   const std::string key = KeyWith(1);
   for (const uint32_t read : {3U, 4U}) {  // Before the block is read, or after it.
@@ -455,7 +453,7 @@ TEST_F(GrowthTest, AKeyThatLeavesDuringTheSecondLookIsLookedForAgain) {
   }
 }
 
-TEST_F(GrowthTest, AMissDoesNotCountIfTheNumberChanged) {
+TEST_F(GrowthTest, MissDoesNotCountIfTheKeysBlockChanged) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
@@ -473,7 +471,7 @@ TEST_F(GrowthTest, AMissDoesNotCountIfTheNumberChanged) {
 }
 
 // The key's block is the same by both numbers.
-TEST_F(GrowthTest, AMissCountsIfTheNumberChangedForOthers) {
+TEST_F(GrowthTest, MissCountsIfOnlyOtherKeysBlocksChanged) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(2);
@@ -483,7 +481,7 @@ TEST_F(GrowthTest, AMissCountsIfTheNumberChangedForOthers) {
   EXPECT_EQ(ReadsOfGet(KeyWith(1)), "look 1 | reading, all 1, reading") << "it is known";
 }
 
-TEST_F(GrowthTest, ANumberThatChangesAgainAndAgainIsLookedAtAgainAndAgain) {
+TEST_F(GrowthTest, GetFollowsANumberThatChangesAgainAndAgain) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(6);  // The key is in block 0, then in 2, then in 6.
@@ -498,7 +496,7 @@ TEST_F(GrowthTest, ANumberThatChangesAgainAndAgainIsLookedAtAgainAndAgain) {
 }
 
 // A move within the block, from one reading to the next, repeats the look (I6).
-TEST_F(GrowthTest, AMissInTheNewBlockDoesNotCountWhileEntriesAreMoved) {
+TEST_F(GrowthTest, MissInTheNewBlockDoesNotCountWhileEntriesMove) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
@@ -513,7 +511,7 @@ TEST_F(GrowthTest, AMissInTheNewBlockDoesNotCountWhileEntriesAreMoved) {
 
 // A split that was cut off has left entries in a block that the index does not have yet. The key has a newer version
 // since.
-TEST_F(GrowthTest, AnEntryInWhatWasNoBlockBeforeDoesNotCount) {
+TEST_F(GrowthTest, EntryInABlockThatDoesNotExistYetDoesNotCount) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
@@ -528,7 +526,7 @@ TEST_F(GrowthTest, AnEntryInWhatWasNoBlockBeforeDoesNotCount) {
 }
 
 // The block was the old one when the client read it. By the second reading the block is the key's.
-TEST_F(GrowthTest, AnEntryInWhatBecomesABlockOnlyThenDoesNotCount) {
+TEST_F(GrowthTest, EntryInABlockThatBeginsDuringTheLookDoesNotCount) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
@@ -546,7 +544,7 @@ TEST_F(GrowthTest, AnEntryInWhatBecomesABlockOnlyThenDoesNotCount) {
 
 // An entry does not count, either, if the number before the look made another block the key's. The entry was there
 // before, and is gone.
-TEST_F(GrowthTest, AnEntryInWhatIsTheKeysBlockNoMoreDoesNotCount) {
+TEST_F(GrowthTest, EntryInAnEarlierBlockOfTheKeyDoesNotCount) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(3);
@@ -560,7 +558,7 @@ TEST_F(GrowthTest, AnEntryInWhatIsTheKeysBlockNoMoreDoesNotCount) {
 
 // --- Impossible numbers
 
-TEST_F(GrowthTest, ASmallerNumberIsAnOlderOne) {
+TEST_F(GrowthTest, LookWithASmallerNumberOfBlocksIsRepeated) {
   TellRuns();
   Tell(4);
   Connect();
@@ -573,7 +571,7 @@ TEST_F(GrowthTest, ASmallerNumberIsAnOlderOne) {
 }
 
 // The next server at this address may have another pool.
-TEST_F(GrowthTest, KnownBlocksEndWithTheConnection) {
+TEST_F(GrowthTest, ClientForgetsTheBlocksWithTheConnection) {
   TellRuns();
   Tell(7);
   Connect();
@@ -610,7 +608,7 @@ TEST_F(GrowthTest, KnownBlocksEndWithTheConnection) {
 
 // A client hashes the key when an operation begins. The operation may then wait for a connection, and meet a pool with
 // another seed.
-TEST_F(GrowthTest, OperationsThatWaitForAConnectionAreHashedByTheSeedOfThePoolThatTheyMeet) {
+TEST_F(GrowthTest, WaitingOperationsAreHashedAgainForTheNextPool) {
   const std::string key = KeyWith(6);
   Connect({5, 6});
   EXPECT_NE(ReadsOfGet(key).substr(0, 6), "look 0") << "this pool has another place for it";

@@ -107,7 +107,7 @@ TEST_F(HandshakeTest, OnlyARefusalHasAReason) {
   EXPECT_FALSE(handshake_.ReasonOf(BytesOf(refusal)).has_value());
 }
 
-TEST_F(HandshakeTest, ServerThatIsNotTakenLeavesTheHelloAsItWas) {
+TEST_F(HandshakeTest, ServerThatTheClientRefusesLeavesTheHelloUnchanged) {
   handshake_.Begin(5);
   format::HelloReply reply{};
   reply.magic = format::kHelloMagic;

@@ -107,7 +107,7 @@ void ExpectRefused(const Status& status, const std::string& words) {
   EXPECT_NE(status.message().find(words), std::string_view::npos) << status.ToString();
 }
 
-TEST(HelloTest, EveryFlushMethodThatKeepsItsPromiseIsTaken) {
+TEST(HelloTest, FlushMethodThatFitsTheDurabilityIsAccepted) {
   for (const FlushMethod method : {FlushMethod::kReadAfterWrite, FlushMethod::kServerFlush}) {
     EXPECT_TRUE(ConnectTo(Durability::kPowerSafe, static_cast<uint8_t>(method)).ok());
   }
@@ -117,14 +117,14 @@ TEST(HelloTest, EveryFlushMethodThatKeepsItsPromiseIsTaken) {
 }
 
 // With any of these, a put that asked for kPersisted could be acknowledged before it is on the medium.
-TEST(HelloTest, AFlushMethodThatIsUnknownOrTooLittleIsRefused) {
+TEST(HelloTest, UnknownOrTooWeakFlushMethodIsRefused) {
   ExpectRefused(ConnectTo(Durability::kPowerSafe, 3), "flush method");
   ExpectRefused(ConnectTo(Durability::kVolatile, 255), "flush method");
   ExpectRefused(ConnectTo(Durability{3}, static_cast<uint8_t>(FlushMethod::kServerFlush)), "flush method");
   ExpectRefused(ConnectTo(Durability::kPowerSafe, static_cast<uint8_t>(FlushMethod::kNone)), "fit together");
 }
 
-TEST(HelloTest, ASlotOrARegionThatIsTooSmallIsRefused) {
+TEST(HelloTest, HelloWithAnImpossibleFieldIsRefused) {
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slots = 0; }), "fit together");
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slots = 10'000; }), "fit together");
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slot_bytes = 8; }), "fit together");
@@ -135,7 +135,7 @@ TEST(HelloTest, ASlotOrARegionThatIsTooSmallIsRefused) {
 
 // The client must know the way to place values. A staging buffer must have room for any value, or a put would wait for
 // ever.
-TEST(HelloTest, AWayToPlaceValuesThatIsUnknownOrTooNarrowIsRefused) {
+TEST(HelloTest, UnknownPlacingAndTooSmallWriteRegionAreRefused) {
   using format::Placing;
   for (const Placing placing : {Placing::kNone, Placing::kPool, Placing::kStaging, Placing::kWindow}) {
     EXPECT_TRUE(ConnectTo([&](HelloReply& reply) { reply.placing = static_cast<uint8_t>(placing); }).ok());
@@ -155,7 +155,7 @@ TEST(HelloTest, AWayToPlaceValuesThatIsUnknownOrTooNarrowIsRefused) {
 
 // A server that refuses has proved nothing. So the client takes no code from it that would be the outcome of an
 // operation.
-TEST(HelloTest, ARefusalSaysNothingOfKeys) {
+TEST(HelloTest, RefusalCannotGiveTheOutcomeOfAnOperation) {
   const std::map<Code, Code> taken = {{Code::kOk, Code::kUnavailable},
                                       {Code::kNotFound, Code::kUnavailable},
                                       {Code::kInvalidArgument, Code::kInvalidArgument},
@@ -221,20 +221,20 @@ void ExpectDenied(const Status& status, const std::string& words) {
   EXPECT_NE(status.message().find(words), std::string_view::npos) << status.ToString();
 }
 
-TEST(HelloTest, AServerThatKnowsTheTokenIsTaken) {
+TEST(HelloTest, ServerThatProvesTheTokenIsAccepted) {
   for (const int challenges : {1, 2, 3}) EXPECT_TRUE(Prove([](HelloReply&) {}, challenges).ok()) << challenges;
 }
 
-TEST(HelloTest, AServerThatDoesNotIsNot) {
+TEST(HelloTest, ServerThatDoesNotProveTheTokenIsRefused) {
   ExpectDenied(Prove([](HelloReply& reply) { reply.proof[15] ^= 1; }), "does not prove");
   ExpectDenied(Prove([](HelloReply& reply) { reply.proof = {}; }), "does not prove");
   ExpectDenied(Prove([](HelloReply& reply) { reply.server_id = 1; }), "does not prove");  // Another server's hello.
   ExpectDenied(Prove([](HelloReply&) {}, 0), "does not ask");
-  ExpectDenied(Prove([](HelloReply&) {}, 4), "keeps asking");
+  ExpectDenied(Prove([](HelloReply&) {}, 4), "again after 3 proofs");
   ExpectDenied(Prove([](HelloReply&) {}, 1, ""), "has no token");
 }
 
-TEST(HelloTest, WhatAReaderCouldWriteToDoesNotHoldTogether) {
+TEST(HelloTest, HelloThatLetsAReaderWriteIsRefused) {
   const auto writable = [](HelloReply& reply) {
     format::Nonce nonce;
     nonce.fill(1);
@@ -244,14 +244,14 @@ TEST(HelloTest, WhatAReaderCouldWriteToDoesNotHoldTogether) {
   ExpectRefused(Prove(writable), "fit together");
 }
 
-TEST(HelloTest, AReaderIsOfferedThePoolAndTheControlBlock) {
+TEST(HelloTest, ReaderNeedsThePoolAndTheControlBlock) {
   const auto as_it_is = [](HelloReply&) {};
   EXPECT_TRUE(Prove(as_it_is, 1, kToken, sizeof(format::HelloChallenge), 2).ok());
   ExpectRefused(Prove(as_it_is, 1, kToken, sizeof(format::HelloChallenge), 1), "fit together");
 }
 
 // Half a challenge is an ordinary refusal: the client makes no proof for bytes that did not arrive.
-TEST(HelloTest, HalfAChallengeIsNone) {
+TEST(HelloTest, TruncatedChallengeGetsNoProof) {
   const Status status = Prove([](HelloReply&) {}, 1, kToken, sizeof(format::HelloChallenge) - 1);
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.code(), Code::kTimeout) << status.ToString();

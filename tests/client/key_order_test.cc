@@ -59,7 +59,7 @@ TEST_F(KeyOrderTest, TwoKeysWithOneHashDoNotWaitForEachOther) {
   EXPECT_EQ(Leave(0), 2U);
 }
 
-TEST_F(KeyOrderTest, TheOrderOutlivesNewHashes) {
+TEST_F(KeyOrderTest, OrderStaysWhenTheHashesChange) {
   EXPECT_FALSE(Join(0, "a", 1));
   EXPECT_FALSE(Join(1, "b", 1));
   EXPECT_TRUE(Join(2, "a", 1));

@@ -51,7 +51,7 @@ TEST_F(KnownShardTest, SlotComesFromTheLastControlBlock) {
   EXPECT_EQ(known_.SlotOf(head, address), HeadSlot::Of(4, 6));
 }
 
-TEST_F(KnownShardTest, OtherShardsHeadHasNoSlot) {
+TEST_F(KnownShardTest, HeadOfAnotherShardHasNoSlot) {
   for (uint32_t head = 0; head < geometry().heads_per_shard; ++head) SetSlot(head, 0, HeadSlot::Of(3, 5));
   known_.LearnControl(control_);
   const LogAddress address = LogAddress::At(0, 4096);
@@ -85,7 +85,7 @@ TEST_F(KnownShardTest, EarlierReadingChangesNothing) {
   EXPECT_EQ(known_.layout().blocks(), blocks + 1);
 }
 
-TEST_F(KnownShardTest, ImpossibleNumberOfBlocksIsNotTaken) {
+TEST_F(KnownShardTest, ImpossibleNumberOfBlocksIsIgnored) {
   known_.Learn({0, geometry().blocks_max() + 1, 0, 0, 0});
   EXPECT_EQ(known_.layout().blocks(), geometry().first_blocks());
   known_.Learn({0, geometry().blocks_max(), 0, 0, 0});
@@ -103,7 +103,7 @@ TEST_F(KnownShardTest, ControlBlockTellsThePlaceOfABlock) {
   EXPECT_TRUE(known_.layout().IsKnown(block));
 }
 
-TEST_F(KnownShardTest, NewConnectionForgetsTheWords) {
+TEST_F(KnownShardTest, NewConnectionForgetsTheReading) {
   SetReading({6, geometry().first_blocks() + 1, 0, 0, 100});
   known_.LearnControl(control_);
   known_.Reset(hello_);

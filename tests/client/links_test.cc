@@ -44,7 +44,7 @@ class LinksTest : public testing::Test {
   Links links_{fabric_, "hand:server", 1};
 };
 
-TEST_F(LinksTest, OneLinkIsThereBeforeThePoolIsKnown) {
+TEST_F(LinksTest, OneLinkExistsBeforeThePoolIsKnown) {
   EXPECT_FALSE(links_.pool().is_known);
   EXPECT_EQ(links_.size(), 1U);
   Operation op;
@@ -62,14 +62,14 @@ TEST_F(LinksTest, FirstHelloMakesALinkForEachShard) {
   }
 }
 
-TEST_F(LinksTest, OperationOfAShardHasItsLink) {
+TEST_F(LinksTest, OperationOfAShardUsesThatShardsLink) {
   EXPECT_TRUE(Learn(1, 3));
   Operation op;
   op.shard = 2;
   EXPECT_EQ(links_.Of(op).shard(), 2U);
 }
 
-TEST_F(LinksTest, SamePoolThatHasGrownIsNoOther) {
+TEST_F(LinksTest, GrownPoolIsStillTheSamePool) {
   EXPECT_TRUE(Learn(1, 2));
   const uint64_t before = links_.pool().geometry.pool_size;
   EXPECT_FALSE(Learn(1, 2));
@@ -87,14 +87,14 @@ TEST_F(LinksTest, OtherPoolWithFewerShardsKeepsTheLinks) {
   EXPECT_EQ(links_[2].get(), last);
 }
 
-TEST_F(LinksTest, ForgottenPoolIsAnotherOneAtTheNextHello) {
+TEST_F(LinksTest, ForgottenPoolCountsAsAnotherOneAtTheNextHello) {
   EXPECT_TRUE(Learn(1, 2));
   links_.ForgetPool();
   EXPECT_EQ(links_.size(), 1U);
   EXPECT_TRUE(Learn(1, 2));
 }
 
-TEST_F(LinksTest, ChunksOfAnyLinkCount) {
+TEST_F(LinksTest, ChunksOfEveryLinkAreFound) {
   EXPECT_TRUE(Learn(1, 2));
   EXPECT_FALSE(links_.HasChunks());
   links_[1]->puts.delegated.sending = true;

@@ -13,7 +13,7 @@
 namespace erda::client {
 namespace {
 
-TEST_F(LocatedTest, ASecondGetReadsTheVersionAlone) {
+TEST_F(LocatedTest, SecondGetReadsOnlyTheVersion) {
   Write(kPlace, 1, format::kNoAddress, "value", 0);
   Name(kPlace);
   EXPECT_EQ(ReadsOfGet(), "ev");
@@ -25,7 +25,7 @@ TEST_F(LocatedTest, ASecondGetReadsTheVersionAlone) {
   EXPECT_EQ(engine_->stats().cache_misled, 0U);
 }
 
-TEST_F(LocatedTest, AVersionThatItsEntryHasLeftDoesNotCount) {
+TEST_F(LocatedTest, VersionThatItsEntryHasLeftIsNotReturned) {
   Write(kPlace, 1, format::kNoAddress, "value", 0);
   Write(kOther, 2, kPlace, "newer", 0);
   Name(kPlace);
@@ -47,7 +47,7 @@ TEST_F(LocatedTest, AVersionThatItsEntryHasLeftDoesNotCount) {
   }
 }
 
-TEST_F(LocatedTest, AReservedPutOfItsOwnIsKnown) {
+TEST_F(LocatedTest, ClientKnowsThePlaceOfItsReservedPut) {
   Put(kLargeValue);
   const WorkRequest reserve = TakeReserve();
   fabric_->Complete(reserve);
@@ -65,7 +65,7 @@ TEST_F(LocatedTest, AReservedPutOfItsOwnIsKnown) {
   EXPECT_EQ(read.local.size(), format::ObjectSpace(std::string_view(kKey).size(), kLargeValue));
 }
 
-TEST_F(LocatedTest, WhatDoesNotVerifyThereDoesNotCount) {
+TEST_F(LocatedTest, BytesThatDoNotVerifyAtAKnownPlaceDoNotCount) {
   Write(kPlace, 1, format::kNoAddress, "value", 0);
   Write(kOther, 1, format::kNoAddress, "value", 0);
   Name(kPlace);
@@ -76,7 +76,7 @@ TEST_F(LocatedTest, WhatDoesNotVerifyThereDoesNotCount) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(LocatedTest, AVersionThatIsNotSettledIsNotRemembered) {
+TEST_F(LocatedTest, PlaceOfAnUnsettledVersionIsNotRemembered) {
   Write(kPlace, 1, format::kNoAddress, "placed", 0);
   entry_ = format::EntryWord().Published(kPlace);
   for (int i = 0; i < 3; ++i) {
@@ -85,7 +85,7 @@ TEST_F(LocatedTest, AVersionThatIsNotSettledIsNotRemembered) {
   }
 }
 
-TEST_F(LocatedTest, AnotherUseOfTheRegionIsNotLookedInto) {
+TEST_F(LocatedTest, KnownPlaceInAReusedRegionIsNotRead) {
   Write(kPlace, 1, format::kNoAddress, "value", 0);
   Name(kPlace);
   EXPECT_EQ(ReadsOfGet(), "ev");
@@ -98,7 +98,7 @@ TEST_F(LocatedTest, AnotherUseOfTheRegionIsNotLookedInto) {
       << "the entry";
 }
 
-TEST_F(LocatedTest, AnInlinePutAndADeleteOfItsOwnAreKnown) {
+TEST_F(LocatedTest, ClientKnowsThePlaceOfItsInlinePutUntilItsDelete) {
   ASSERT_TRUE(engine_->Put(kKey, "value", [](const Status&) {}).ok());
   const WorkRequest put = TakeRequest(RequestOp::kPutInline);
   Write(kPlace, 1, format::kNoAddress, "value", 0);

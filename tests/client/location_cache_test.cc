@@ -25,7 +25,7 @@ LocationCache CacheOf(uint64_t entries) {
   return cache;
 }
 
-TEST(LocationCache, FindsWhatWasStored) {
+TEST(LocationCache, StoredLocationIsFound) {
   LocationCache cache = CacheOf(1000);
   cache.Store(Hash(1), At(7, 3, 100));
   const auto found = cache.Find(Hash(1));
@@ -36,7 +36,7 @@ TEST(LocationCache, FindsWhatWasStored) {
   EXPECT_FALSE(cache.Find(Hash(2)));
 }
 
-TEST(LocationCache, OfNoEntriesKnowsNothing) {
+TEST(LocationCache, CacheOfNoEntriesKnowsNothing) {
   LocationCache cache = CacheOf(0);
   cache.Store(Hash(1), At(7));
   cache.Confirm(Hash(1));
@@ -46,7 +46,7 @@ TEST(LocationCache, OfNoEntriesKnowsNothing) {
   EXPECT_EQ(cache.capacity(), 0U);
 }
 
-TEST(LocationCache, HoldsAsManyAsItsSizeAndNoMore) {
+TEST(LocationCache, CacheHoldsAsManyLocationsAsItsSize) {
   for (const uint64_t entries : {1U, 4U, 5U, 1000U}) {
     LocationCache cache = CacheOf(entries);
     EXPECT_EQ(cache.capacity(), (entries + 3) / 4 * 4);
@@ -57,7 +57,7 @@ TEST(LocationCache, HoldsAsManyAsItsSizeAndNoMore) {
   }
 }
 
-TEST(LocationCache, ForgetsAllWhenItIsReset) {
+TEST(LocationCache, ResetForgetsAllLocations) {
   LocationCache cache = CacheOf(100);
   cache.Store(Hash(1), At(7));
   cache.Reset(100);
@@ -84,7 +84,7 @@ TEST(LocationCache, OftenReadKeysStayBesideKeysReadOnce) {
 }
 
 // The cache has room for a sixteenth of a million keys. The key of rank r is read with a likelihood of 1 / r.
-TEST(LocationCache, IsUsefulUnderZipfsLaw) {
+TEST(LocationCache, CacheFindsMostKeysUnderZipfsLaw) {
   constexpr uint64_t kKeys = 1 << 20;
   LocationCache cache = CacheOf(kKeys / 16);
   Random random(1);
@@ -103,7 +103,7 @@ TEST(LocationCache, IsUsefulUnderZipfsLaw) {
   EXPECT_GT(hits, kGets * 70 / 100) << "the most that is possible is 80 in 100: the popular keys alone";
 }
 
-TEST(LocationCache, AKeyThatOthersWriteAllTheTimeIsLookedUpNoMore) {
+TEST(LocationCache, CacheStopsReturningAKeyThatOthersOverwrite) {
   LocationCache cache = CacheOf(64);
   uint64_t misled = 0;
   for (uint32_t i = 1; i <= 1000; ++i) {
@@ -129,7 +129,7 @@ TEST(LocationCache, OneWrongLocationAmongManyRightOnesDoesNotMatter) {
   EXPECT_EQ(cache.Find(Hash(1))->address, LogAddress(2));
 }
 
-TEST(LocationCache, DoesNotTakeWhatItCannotSay) {
+TEST(LocationCache, ObjectTooLargeForTheCacheRemovesTheLocation) {
   LocationCache cache = CacheOf(64);
   cache.Store(Hash(1), At(1));
   cache.Store(Hash(1), At(2, 1, uint64_t{1} << 40));

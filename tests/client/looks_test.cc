@@ -17,12 +17,12 @@ uint32_t CountLooks(Looks& looks, uint32_t waits, bool answered) {
   return n;
 }
 
-TEST(LooksTest, AllLookWhileItPays) {
+TEST(LooksTest, EveryWaitLooksWhileLooksPay) {
   Looks looks;
   EXPECT_EQ(CountLooks(looks, 1000, true), 1000U);
 }
 
-TEST(LooksTest, SomeLooksInVainChangeNothing) {
+TEST(LooksTest, FewLooksInVainChangeNothing) {
   Looks looks;
   for (int round = 0; round < 100; ++round) {
     EXPECT_EQ(CountLooks(looks, Looks::kVainMost - 1, false), Looks::kVainMost - 1);
@@ -30,13 +30,13 @@ TEST(LooksTest, SomeLooksInVainChangeNothing) {
   }
 }
 
-TEST(LooksTest, AfterLooksInVainOnlyOneInManyLooks) {
+TEST(LooksTest, FewWaitsLookAfterManyLooksInVain) {
   Looks looks;
   EXPECT_EQ(CountLooks(looks, Looks::kVainMost, false), Looks::kVainMost);
   EXPECT_EQ(CountLooks(looks, 100 * Looks::kWaitsPerTry, false), 100U);
 }
 
-TEST(LooksTest, OneThatPaysBringsAllBack) {
+TEST(LooksTest, OneLookThatPaysMakesEveryWaitLookAgain) {
   Looks looks;
   CountLooks(looks, 1000, false);
   uint32_t sleeps = 0;

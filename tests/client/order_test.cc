@@ -33,7 +33,7 @@ TEST_F(OrderTest, AMissAfterAMissTakesTwoRoundTripsAndTwoReads) {
   EXPECT_EQ(engine_->stats().second_looks - before.second_looks, 1U);
 }
 
-TEST_F(OrderTest, AHitReadsTheFirstHalfAgainAfterAHit) {
+TEST_F(OrderTest, HitAfterAHitReadsOnlyTheFirstHalf) {
   Connect();
   Put(0, "key", "value", 0);
   ReadsOfGet("absent");
@@ -42,7 +42,7 @@ TEST_F(OrderTest, AHitReadsTheFirstHalfAgainAfterAHit) {
   EXPECT_EQ(got_, "value");
 }
 
-TEST_F(OrderTest, AKeyThatIsFarFromItsHomeNeedsNoReadingBehind) {
+TEST_F(OrderTest, HitFarFromItsHomeReadsNoCounter) {
   Connect();
   Put(0, "key", "value", 0, 40);
   EXPECT_EQ(ReadsOfGet("key"), "look 0 | all 0 | version");
@@ -70,7 +70,7 @@ TEST_F(OrderTest, AMissDuringAMoveReadsTheCounterFirst) {
   EXPECT_EQ(ReadsOfGet("absent"), "all 0 | reading") << "what was read is known";
 }
 
-TEST_F(OrderTest, WithAnOddReadingTheFirstLookConfirmsNothing) {
+TEST_F(OrderTest, MissIsNotConfirmedWhileTheCounterIsOdd) {
   TellDisplacements(1);
   Connect();
   ReadsOfGet("absent");

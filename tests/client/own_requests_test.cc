@@ -120,7 +120,7 @@ TEST_F(OwnRequestsTest, ReportsAreAMillisecondApart) {
   EXPECT_TRUE(Reports("second", std::chrono::microseconds(1)));
 }
 
-TEST_F(OwnRequestsTest, ReportOfALostConnectionDoesNotKeepTheNextBack) {
+TEST_F(OwnRequestsTest, ReportOfALostConnectionDoesNotDelayTheNextReport) {
   EXPECT_TRUE(Reports("first"));
   Lose();
   connections_.DestroyClosed();
@@ -140,7 +140,7 @@ TEST_F(OwnRequestsTest, NoReportIsSentWhileAClosedConnectionIsNotDestroyed) {
   EXPECT_EQ(stats_.requests, requests);
 }
 
-TEST_F(OwnRequestsTest, WithoutAFreeSlotThereIsNoReport) {
+TEST_F(OwnRequestsTest, NoReportIsSentWithoutAFreeSlot) {
   for (OpIndex owner = 0; owner < 4; ++owner) (void)link().slots.Take(owner);
   EXPECT_FALSE(Reports("first"));
   link().slots.Free(0);
@@ -187,7 +187,7 @@ TEST_F(OwnRequestsTest, ReplyToAnotherChunkRequestClosesTheLink) {
   EXPECT_FALSE(link().up());
 }
 
-TEST_F(OwnRequestsTest, OwnersOfOperationsAndFreeSlotsAreNotOwn) {
+TEST_F(OwnRequestsTest, SlotsOfOperationsAndFreeSlotsAreNotOwned) {
   EXPECT_FALSE(OwnRequests::Owns(RequestSlots::kFree));
   EXPECT_FALSE(OwnRequests::Owns(0));
   EXPECT_FALSE(OwnRequests::Owns(100'000));

@@ -29,7 +29,7 @@ bool CanWriteIntoPool(Placing placing) { return placing == Placing::kPool; }
 bool CanStage(Placing placing) { return placing == Placing::kStaging || placing == Placing::kWindow; }
 bool HasChunks(Placing placing) { return placing == Placing::kPool || placing == Placing::kWindow; }
 
-TEST(PutPathTest, EachWayIsOneThatTheServerAllows) {
+TEST(PutPathTest, EachPutTakesAWayThatTheServerAllows) {
   for (const PutFacts& facts : AllFacts()) {
     switch (DecidePutWay(facts)) {
       case PutWay::kInline:
@@ -73,7 +73,7 @@ TEST(PutPathTest, ALargeValueIsRefusedOnlyWithoutAnyPlaceForIt) {
   }
 }
 
-TEST(PutPathTest, AutoSendsInlineWhatFits) {
+TEST(PutPathTest, AutoSendsAValueThatFitsInline) {
   for (const PutFacts& facts : AllFacts()) {
     if (facts.asked == PutPath::kAuto && facts.fits_inline) {
       EXPECT_EQ(DecidePutWay(facts), PutWay::kInline);
@@ -93,7 +93,7 @@ TEST(PutPathTest, TheFirstLargePutOfALinkTakesNoChunk) {
   }
 }
 
-TEST(PutPathTest, ThePathThatWasAskedForIsTakenWhereItCanBe) {
+TEST(PutPathTest, RequestedPathIsTakenWhereItIsPossible) {
   for (const PutFacts& facts : AllFacts()) {
     const PutWay way = DecidePutWay(facts);
     if (facts.asked == PutPath::kDelegate && facts.may_have_chunk && HasChunks(facts.placing)) {
@@ -105,7 +105,7 @@ TEST(PutPathTest, ThePathThatWasAskedForIsTakenWhereItCanBe) {
   }
 }
 
-TEST(PutPathTest, WithoutAChunkADelegatedPutGoesTheNextBestWay) {
+TEST(PutPathTest, DelegatedPutWithoutAChunkTakesTheNextBestWay) {
   for (const PutFacts& facts : AllFacts()) {
     if (facts.asked != PutPath::kDelegate || (facts.may_have_chunk && HasChunks(facts.placing))) continue;
     const PutWay expected = CanStage(facts.placing)           ? PutWay::kStaged

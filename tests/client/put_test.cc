@@ -24,7 +24,7 @@ TEST_F(EngineTest, MemoryOfALargeValueOutlivesTheChannel) {
 }
 
 // A request has 32 bits for the size. The value lies in memory that cannot be read, so the client must not read it.
-TEST(UnconnectedTest, AValueOf4GiBIsRefusedThoughNoPoolIsKnown) {
+TEST(UnconnectedTest, TooLargeValueIsRefusedBeforeThePoolIsKnown) {
   constexpr size_t kBytes = (size_t{4} << 30) + 5;
   void* const memory = ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
@@ -41,7 +41,7 @@ TEST(UnconnectedTest, AValueOf4GiBIsRefusedThoughNoPoolIsKnown) {
 // until it has completed. The reply is another message, and may come first.
 using LargePutTest = EngineTest;
 
-TEST_F(LargePutTest, EndsOnlyWhenItsRequestIsSentThoughItIsRefused) {
+TEST_F(LargePutTest, RefusedPutEndsOnlyAfterItsRequestIsSent) {
   Put(kLargeValue);
   const WorkRequest reserve = TakeReserve();
   EXPECT_TRUE(reserve.signaled) << "nobody would say when it is sent";
@@ -55,7 +55,7 @@ TEST_F(LargePutTest, EndsOnlyWhenItsRequestIsSentThoughItIsRefused) {
   EXPECT_FALSE(fabric_->Knows(reserve.local)) << "the memory goes with it";
 }
 
-TEST_F(LargePutTest, EndsOnlyWhenBothItsRequestsAreSent) {
+TEST_F(LargePutTest, PutEndsOnlyAfterBothItsRequestsAreSent) {
   Put(kLargeValue);
   const WorkRequest reserve = TakeReserve();
   Reserve(reserve, kLargeValue);
@@ -76,7 +76,7 @@ TEST_F(LargePutTest, EndsOnlyWhenBothItsRequestsAreSent) {
   EXPECT_EQ(end_, CodeName(Code::kOk));
 }
 
-TEST_F(LargePutTest, LeavesItsTurnToTheNextOnlyThen) {
+TEST_F(LargePutTest, NextOperationOfTheKeyWaitsUntilTheRequestIsSent) {
   Put(kLargeValue);
   const WorkRequest reserve = TakeReserve();
   ASSERT_TRUE(engine_->Delete(kKey, [](const Status&) {}).ok());
@@ -97,7 +97,7 @@ class ClosedLargePutTest : public LargePutTest {
   }
 };
 
-TEST_F(ClosedLargePutTest, EndsWithItsOutcomeWhenTheConnectionEnds) {
+TEST_F(ClosedLargePutTest, KnownOutcomeIsReportedWhenTheConnectionEnds) {
   Put(kLargeValue);
   const WorkRequest reserve = TakeReserve();
   Refuse(reserve);
@@ -110,7 +110,7 @@ TEST_F(ClosedLargePutTest, EndsWithItsOutcomeWhenTheConnectionEnds) {
 
 using SmallPutTest = EngineTest;
 
-TEST_F(SmallPutTest, EndsWithTheReply) {
+TEST_F(SmallPutTest, SmallPutEndsWithTheReply) {
   Put(100);
   const WorkRequest put = TakeRequest(RequestOp::kPutInline);
   EXPECT_FALSE(put.signaled) << "its memory stays, whatever becomes of it";

@@ -50,7 +50,7 @@ class ReachTest : public HandPoolTest {
   Reaches reaches_;
 };
 
-TEST_F(ReachTest, AKeyThatIsFarIsFoundOnBothSidesOfItsNeighbourhood) {
+TEST_F(ReachTest, FarKeyIsFoundOnBothSidesOfItsNeighbourhood) {
   for (const bool known : {false, true}) {
     for (const uint64_t slot : {kHome - 1, uint64_t{0}, kHome + 64, kBlockSlots - 1}) {
       SCOPED_TRACE(slot);
@@ -71,7 +71,7 @@ TEST_F(ReachTest, AKeyThatIsFarIsFoundOnBothSidesOfItsNeighbourhood) {
   }
 }
 
-TEST_F(ReachTest, AMissLooksAtAllOfTheWindowBetweenTwoReadings) {
+TEST_F(ReachTest, MissReadsTheWholeWindowBetweenTwoReadings) {
   Connect();
   EXPECT_EQ(ReadsOfGet(crowded_), "look 0 | reading, all 0, reading");
   Raise(crowded_);
@@ -85,7 +85,7 @@ TEST_F(ReachTest, AMissLooksAtAllOfTheWindowBetweenTwoReadings) {
 }
 
 // The window grows during the search, and the key comes.
-TEST_F(ReachTest, AWindowThatGrowsDuringALookIsLookedAt) {
+TEST_F(ReachTest, WindowThatGrowsDuringALookIsSearched) {
   Connect();
   Before(4, [&] {
     Raise(crowded_);
@@ -96,7 +96,7 @@ TEST_F(ReachTest, AWindowThatGrowsDuringALookIsLookedAt) {
 }
 
 // Entries that moved, or went to another block, may have overtaken the look.
-TEST_F(ReachTest, AMissInAWindowDoesNotCountWhileEntriesAreMoved) {
+TEST_F(ReachTest, MissInAWindowDoesNotCountWhileEntriesMove) {
   Connect();
   Raise(crowded_);
   Before(6, [&] {
@@ -109,7 +109,7 @@ TEST_F(ReachTest, AMissInAWindowDoesNotCountWhileEntriesAreMoved) {
 }
 
 // Any number of keys may have one tag, and all of them stand in the window. The get ends all the same.
-TEST_F(ReachTest, AKeyWhoseTagManyOthersHaveIsAbsentOrFound) {
+TEST_F(ReachTest, KeyThatSharesItsTagWithManyIsAbsentOrFound) {
   Connect();
   Raise(crowded_);
   const uint64_t hash = HashKey(crowded_);
@@ -137,7 +137,7 @@ TEST_F(ReachTest, AKeyWhoseTagManyOthersHaveIsAbsentOrFound) {
 
 // A fabric keeps no order among Reads. So a client that knows of the window asks for the reading after all of the
 // pieces.
-TEST_F(ReachTest, WhereReadsAreInNoOrderEachPieceArrivesBeforeTheReading) {
+TEST_F(ReachTest, PiecesArriveBeforeTheReadingIfReadsHaveNoOrder) {
   fabric_->reads_in_order = false;
   Connect();
   Raise(crowded_);
@@ -158,7 +158,7 @@ TEST_F(ReachTest, WhereReadsAreInNoOrderEachPieceArrivesBeforeTheReading) {
 }
 
 // If a server lies about reaches, a get looks at its whole block, and no farther.
-TEST_F(ReachTest, AReachThatCannotBeIsTheWholeBlock) {
+TEST_F(ReachTest, ImpossibleReachCountsAsTheWholeBlock) {
   Connect();
   for (int i = 0; i < 7; ++i) Raise(crowded_);
   EXPECT_EQ(ReadsOfGet(crowded_), "look 0 | reading, all 0, reading | piece 0 | piece 0 | reading");
@@ -166,7 +166,7 @@ TEST_F(ReachTest, AReachThatCannotBeIsTheWholeBlock) {
 }
 
 // The reaches that a client knows never shrink, in any order of the readings.
-TEST_F(ReachTest, AnOlderReadingChangesNothing) {
+TEST_F(ReachTest, OlderReadingDoesNotShrinkTheReaches) {
   Raise(crowded_);
   Connect();
   reaches_ = {};

@@ -110,7 +110,7 @@ using Told = std::map<std::string, std::string>;
 
 // --- Places
 
-TEST_F(ScanTest, APositionIsTheNumberOfAnIntervalAndAPlaceInIt) {
+TEST_F(ScanTest, PositionCombinesAnIntervalAndAPlaceInIt) {
   Random random(1);
   for (int i = 0; i < 1000; ++i) {
     const auto low = static_cast<uint32_t>(random.Uniform(uint64_t{1} << 32));
@@ -128,7 +128,7 @@ TEST_F(ScanTest, APositionIsTheNumberOfAnIntervalAndAPlaceInIt) {
   EXPECT_EQ(Scan::PlaceOf(0x80000002), 0x40000001U);
 }
 
-TEST_F(ScanTest, ACursorIsItsNumber) {
+TEST_F(ScanTest, CursorConvertsToANumberAndBack) {
   const ScanCursor cursor{63, 31, 0xfedcba98, 0xabcd};
   const ScanCursor again = ScanCursor::From(cursor.raw());
   EXPECT_EQ(again.shard, 63U);
@@ -139,7 +139,7 @@ TEST_F(ScanTest, ACursorIsItsNumber) {
   EXPECT_EQ(ScanCursor().raw(), 0U);
 }
 
-TEST_F(ScanTest, ACursorThatNoPageOfThisPoolToldIsRefused) {
+TEST_F(ScanTest, CursorThatNoPageOfThePoolReturnedIsRefused) {
   Connect();
   const auto deepest = static_cast<uint32_t>(std::bit_width(geometry_.blocks_max()) - 1);
   EXPECT_NE(ReadsOfScan({Cursor(0, deepest, 1), 10, 1000}), "");
@@ -153,7 +153,7 @@ TEST_F(ScanTest, ACursorThatNoPageOfThisPoolToldIsRefused) {
 
 // --- The Reads of a scan
 
-TEST_F(ScanTest, APageIsABlockBetweenTwoReadingsAndEachVersionOnce) {
+TEST_F(ScanTest, PageReadsTheBlockBetweenTwoReadingsAndEachVersionOnce) {
   Connect();
   EXPECT_EQ(ReadsOfScan(), kBlockZero);
   EXPECT_EQ(told_, Told());
@@ -167,7 +167,7 @@ TEST_F(ScanTest, APageIsABlockBetweenTwoReadingsAndEachVersionOnce) {
   EXPECT_EQ(page_.damaged, 0U);
 }
 
-TEST_F(ScanTest, WithSeveralHeadsTheEntryIsReadBehindTheVersion) {
+TEST_F(ScanTest, EntryIsReadAfterTheVersionIfThereAreSeveralHeads) {
   Make(10);
   Connect();
   Put(0, KeyWith(1), "one");
@@ -180,7 +180,7 @@ TEST_F(ScanTest, WithSeveralHeadsTheEntryIsReadBehindTheVersion) {
   EXPECT_EQ(told_, (Told{{KeyWith(1), "new"}}));
 }
 
-TEST_F(ScanTest, OneOperationAtATimeIsEnough) {
+TEST_F(ScanTest, ScanNeedsOnlyOneOperationAtATime) {
   queue_depth_ = 1;
   Connect();
   for (uint64_t low = 0; low < 5; ++low) Put(0, KeyWith(low), std::to_string(low));
@@ -197,7 +197,7 @@ TEST_F(ScanTest, AValueThatIsLargerThanItsHintIsReadAgain) {
   EXPECT_EQ(told_, (Told{{key, value}}));
 }
 
-TEST_F(ScanTest, WithoutValuesOnlyTheKeyIsRead) {
+TEST_F(ScanTest, ScanWithoutValuesReadsOnlyKeys) {
   Connect();
   const std::string key = KeyWith(1);
   Put(0, key, std::string(2000, 'v'));
@@ -221,7 +221,7 @@ TEST_F(ScanTest, WithoutValuesOnlyTheKeyIsRead) {
 
 // --- Blocks, in their order
 
-TEST_F(ScanTest, GoesThroughBlocksAsTheyAreNumbered) {
+TEST_F(ScanTest, ScanReadsBlocksInTheOrderOfTheirPositions) {
   TellRuns();
   const std::map<uint64_t, std::vector<int>> orders = {
       {1, {0}}, {2, {0, 1}}, {3, {0, 2, 1}}, {4, {0, 1, 2, 3}}, {5, {0, 4, 1, 2, 3}}, {7, {0, 4, 1, 5, 2, 6, 3}}};
@@ -237,7 +237,7 @@ TEST_F(ScanTest, GoesThroughBlocksAsTheyAreNumbered) {
   }
 }
 
-TEST_F(ScanTest, AllPagesTellEachKeyOnceHoweverLargeTheyAre) {
+TEST_F(ScanTest, PagesOfAnySizeReturnEachKeyOnce) {
   TellRuns();
   for (uint64_t blocks = 1; blocks <= kBlocks; ++blocks) {
     Tell(blocks);
@@ -262,7 +262,7 @@ TEST_F(ScanTest, AllPagesTellEachKeyOnceHoweverLargeTheyAre) {
 }
 
 // The scan keeps the depth of the cursor. So the places after the cursor stay after it.
-TEST_F(ScanTest, APageGoesOnWhereTheOneBeforeEndedThoughTheIndexHasGrown) {
+TEST_F(ScanTest, NextPageContinuesAfterTheIndexHasGrown) {
   TellRuns();
   Told expected;
   for (uint64_t i = 0; i < 16; ++i) {
@@ -293,7 +293,7 @@ TEST_F(ScanTest, APageGoesOnWhereTheOneBeforeEndedThoughTheIndexHasGrown) {
 
 // --- A block that changes while the client reads it
 
-TEST_F(ScanTest, ABlockCountsOnlyIfNothingWasMovedMeanwhile) {
+TEST_F(ScanTest, BlockIsReadAgainIfAnEntryMovedMeanwhile) {
   Connect();
   const std::string key = KeyWith(1);
   Put(0, key, "value");
@@ -306,7 +306,7 @@ TEST_F(ScanTest, ABlockCountsOnlyIfNothingWasMovedMeanwhile) {
 }
 
 // A server that lies about the block, or moves entries for ever, ends a scan and no connection.
-TEST_F(ScanTest, ABlockThatIsNeverStillEndsThePage) {
+TEST_F(ScanTest, BlockThatNeverStaysTheSameEndsThePage) {
   Connect();
   const std::string key = KeyWith(1);
   Put(0, key, "value");
@@ -322,7 +322,7 @@ TEST_F(ScanTest, ABlockThatIsNeverStillEndsThePage) {
 }
 
 // The block is split before any of the scan's Reads.
-TEST_F(ScanTest, KeysThatGoToAnotherBlockAreToldOnce) {
+TEST_F(ScanTest, KeysThatMoveToAnotherBlockAreReturnedOnce) {
   TellRuns();
   const std::string stays = KeyWith(0);
   const std::string goes = KeyWith(1);
@@ -348,7 +348,7 @@ TEST_F(ScanTest, KeysThatGoToAnotherBlockAreToldOnce) {
 
 // --- Expiry
 
-TEST_F(ScanTest, TheReadingBehindABlockTellsTheTimeForWhatIsSettledThere) {
+TEST_F(ScanTest, ReadingAfterTheBlockTellsTheTimeForSettledVersions) {
   TellTime(99);
   Connect();
   deadline_ = 100;
@@ -366,7 +366,7 @@ TEST_F(ScanTest, TheReadingBehindABlockTellsTheTimeForWhatIsSettledThere) {
 }
 
 // The version may be published after its deadline, and after that reading.
-TEST_F(ScanTest, TheTimeIsReadBehindAVersionThatWasNotSettledInTheBlock) {
+TEST_F(ScanTest, TimeIsReadAfterAVersionThatTheBlockShowsAsUnsettled) {
   TellTime(99);
   Connect();
   deadline_ = 100;
@@ -382,7 +382,7 @@ TEST_F(ScanTest, TheTimeIsReadBehindAVersionThatWasNotSettledInTheBlock) {
   EXPECT_EQ(told_, Told());
 }
 
-TEST_F(ScanTest, TheOldVersionTellsTheKeyAndAGetDecides) {
+TEST_F(ScanTest, OldVersionShowsTheKeyAndAGetDecidesItsValue) {
   Connect();
   const std::string key = KeyWith(1);
   const LogAddress old_address = Write(key, "old", HashKey(key));
@@ -409,7 +409,7 @@ TEST_F(ScanTest, AKeyWhoseFirstPutHasNotArrivedIsAbsent) {
   EXPECT_EQ(page_.damaged, 0U);
 }
 
-TEST_F(ScanTest, WhatHasChangedIsLookedAtAgainAndNothingElse) {
+TEST_F(ScanTest, ScanLooksAgainOnlyAtChangedEntries) {
   Connect();
   const std::string key = KeyWith(1);
   const std::string other = KeyWith(2);
@@ -444,7 +444,7 @@ TEST_F(ScanTest, WhatHasChangedIsLookedAtAgainAndNothingElse) {
 }
 
 // A client with the right to write changes the entry again and again. The entry names places without a version.
-TEST_F(ScanTest, AnEntryThatNeverStaysEndsThePage) {
+TEST_F(ScanTest, EntryThatNeverStaysTheSameEndsThePage) {
   Connect();
   const std::string key = KeyWith(1);
   const auto change = [&](int round) {
@@ -461,7 +461,7 @@ TEST_F(ScanTest, AnEntryThatNeverStaysEndsThePage) {
 
 // --- Keys that share a place
 
-TEST_F(ScanTest, KeysThatShareAPlaceStayTogether) {
+TEST_F(ScanTest, KeysThatShareAPlaceAreOnOnePage) {
   Connect();
   const uint64_t low = HashKey("a") & UINT32_MAX;
   for (const char* key : {"a", "b", "c"}) {
@@ -483,7 +483,7 @@ TEST_F(ScanTest, KeysThatShareAPlaceStayTogether) {
 }
 
 // (I1) The place of an old version beside a settled one may be another key's now. Here the other key shares the place.
-TEST_F(ScanTest, TheOldVersionOfASettledOneTellsNoKey) {
+TEST_F(ScanTest, OldVersionBesideASettledOneShowsNoKey) {
   Connect();
   const uint64_t low = HashKey("a") & UINT32_MAX;
   const uint64_t hash_a = (uint64_t{'a'} << 32) + low;
@@ -497,7 +497,7 @@ TEST_F(ScanTest, TheOldVersionOfASettledOneTellsNoKey) {
 }
 
 // The key is removed and put again while the client reads the block. It is in its old slot and in its new one.
-TEST_F(ScanTest, AKeyThatIsFoundTwiceInABlockIsToldOnce) {
+TEST_F(ScanTest, KeyFoundTwiceInABlockIsReturnedOnce) {
   Connect();
   const std::string key = KeyWith(1);
   Put(0, KeyWith(0), "other");
@@ -510,7 +510,7 @@ TEST_F(ScanTest, AKeyThatIsFoundTwiceInABlockIsToldOnce) {
 
 // --- Damage
 
-TEST_F(ScanTest, WhatIsDamagedIsCountedAndTheOthersAreTold) {
+TEST_F(ScanTest, DamagedKeysAreCountedAndTheOthersReturned) {
   Connect();
   const std::string sound = KeyWith(0);
   Put(0, sound, "sound");
@@ -547,7 +547,7 @@ TEST_F(ScanTest, AnEntryOfAnotherBlockIsCountedAsDamageOnce) {
 }
 
 // The entry left its block while the client read that, and is damaged. The scan counts it only in its new block.
-TEST_F(ScanTest, ADamagedKeyThatGoesToAnotherBlockIsCountedOnce) {
+TEST_F(ScanTest, DamagedKeyThatMovesToAnotherBlockIsCountedOnce) {
   TellRuns();
   const std::string key = KeyWith(1);
   for (uint32_t read = 1; read <= 4; ++read) {
@@ -568,7 +568,7 @@ TEST_F(ScanTest, ADamagedKeyThatGoesToAnotherBlockIsCountedOnce) {
 
 // --- The connection
 
-TEST_F(ScanTest, ALostConnectionEndsThePageAndTheCursorIsGoodForTheNext) {
+TEST_F(ScanTest, LostConnectionEndsThePageAndTheScanCanBeRepeated) {
   Connect();
   for (uint64_t low = 0; low < 5; ++low) Put(0, KeyWith(low), "value");
   for (const uint32_t read : {1U, 3U, 4U, 8U}) {
@@ -584,7 +584,7 @@ TEST_F(ScanTest, ALostConnectionEndsThePageAndTheCursorIsGoodForTheNext) {
 }
 
 // In another pool, the scan would tell other keys as if they were this pool's.
-TEST_F(ScanTest, APageThatFindsAnotherPoolEnds) {
+TEST_F(ScanTest, PageThatMeetsAnotherPoolEndsWithAnError) {
   Connect();
   Put(0, KeyWith(1), "value");
   Scan scan(*engine_, {});

@@ -26,7 +26,7 @@ class SlotsTest : public EngineTest {
   }
 };
 
-TEST_F(SlotsTest, AGetGoesOnWhenTheControlBlockIsReadAndTellsNothingNew) {
+TEST_F(SlotsTest, GetContinuesIfTheControlBlockTellsNothingNew) {
   ASSERT_TRUE(engine_->Get(kKey, [](const Result<std::string_view>&) {}).ok());
   const WorkRequest entry = fabric_->Take();
   ASSERT_EQ(entry.remote.offset, geometry_.FirstSlotOffset(0, format::FirstHome(geometry_, HashKey(kKey))));
@@ -39,7 +39,7 @@ TEST_F(SlotsTest, AGetGoesOnWhenTheControlBlockIsReadAndTellsNothingNew) {
   EXPECT_EQ(fabric_->Take().remote.offset, geometry_.RegionOffset(0) + 4096) << "the version";
 }
 
-TEST_F(SlotsTest, AGetReadsItsEntryAnewWhenSlotsHaveChangedSince) {
+TEST_F(SlotsTest, GetReadsItsEntryAgainAfterASlotChange) {
   ASSERT_TRUE(engine_->Get(kKey, [](const Result<std::string_view>&) {}).ok());
   const WorkRequest entry = fabric_->Take();
   ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
@@ -84,7 +84,7 @@ class SlotHoldsTest : public SlotsTest {
   std::string_view got_;
 };
 
-TEST_F(SlotHoldsTest, TheSameSlotBehindTheVersionMakesItDamage) {
+TEST_F(SlotHoldsTest, UnverifiedVersionIsDamageIfTheSlotIsTheSameAfterIt) {
   ReadVersionInVain();
   ASSERT_TRUE(ReadsControl());
   TellSlots(1);
@@ -93,7 +93,7 @@ TEST_F(SlotHoldsTest, TheSameSlotBehindTheVersionMakesItDamage) {
 }
 
 // In each round the entry leads to the same address, of another use.
-TEST_F(SlotHoldsTest, AnotherSlotMeansThatTheGetStartsAgainHoweverOften) {
+TEST_F(SlotHoldsTest, GetStartsAgainEachTimeTheSlotHasChanged) {
   for (uint32_t generation = 2; generation < 6; ++generation) {
     ReadVersionInVain();
     ASSERT_TRUE(ReadsControl());
@@ -107,7 +107,7 @@ TEST_F(SlotHoldsTest, AnotherSlotMeansThatTheGetStartsAgainHoweverOften) {
   EXPECT_EQ(got_, CodeName(Code::kCorruption));
 }
 
-TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForBeforeTheVersionDoesNotCount) {
+TEST_F(SlotHoldsTest, ControlBlockRequestedBeforeTheVersionDoesNotCount) {
   const WorkRequest version = fabric_->Take();
   fabric_->Complete(version);  // Its bytes do not matter.
   ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
@@ -139,7 +139,7 @@ TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForBeforeTheVersionDoesNotCount) 
 }
 
 // In flight together with the version, it may have been read before it.
-TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForTogetherWithTheVersionDoesNotCount) {
+TEST_F(SlotHoldsTest, ControlBlockRequestedTogetherWithTheVersionDoesNotCount) {
   const WorkRequest version = fabric_->Take();
   ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   ASSERT_TRUE(ReadsControl());
@@ -155,7 +155,7 @@ TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForTogetherWithTheVersionDoesNotC
   EXPECT_EQ(got_, CodeName(Code::kCorruption));
 }
 
-TEST_F(SlotsTest, APutWritesOnlyIntoTheUseOfTheRegionThatItGot) {
+TEST_F(SlotsTest, PutWritesOnlyAfterItsSlotHasTheReservedGeneration) {
   Put(kLargeValue);
   const WorkRequest reserve = TakeReserve();
   fabric_->Complete(reserve);

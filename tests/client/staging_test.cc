@@ -25,7 +25,7 @@ using format::RequestOp;
 
 // --- Places
 
-TEST(StagingTest, WithoutABufferThereIsNoPlace) {
+TEST(StagingTest, NoBufferHasNoPlace) {
   Staging staging;
   EXPECT_FALSE(staging.Take(0));
   staging.Reset(Staging::kGranule - 1, 4);
@@ -49,7 +49,7 @@ TEST(StagingTest, TheFirstPlaceThatIsLargeEnoughIsTaken) {
   EXPECT_EQ(staging.Take(64), 64U);
 }
 
-TEST(StagingTest, AllOfItCanBeTakenAndNoMore) {
+TEST(StagingTest, WholeBufferCanBeTakenAndNoMore) {
   Staging staging;
   staging.Reset(1000, 4);
   EXPECT_EQ(staging.bytes(), 960U) << "whole lines";
@@ -61,7 +61,7 @@ TEST(StagingTest, AllOfItCanBeTakenAndNoMore) {
   EXPECT_EQ(staging.Take(960), 0U);
 }
 
-TEST(StagingTest, APlaceIsWhatARequestCanName) {
+TEST(StagingTest, PlacesStayWithinTheOffsetsOfARequest) {
   Staging staging;
   staging.Reset(uint64_t{1} << 40, 4);
   EXPECT_LE(staging.bytes(), uint64_t{1} << 32);
@@ -70,7 +70,7 @@ TEST(StagingTest, APlaceIsWhatARequestCanName) {
   EXPECT_FALSE(staging.Take(uint64_t{1} << 30));
 }
 
-TEST(StagingTest, ANewConnectionBeginsWithAnEmptyBuffer) {
+TEST(StagingTest, NewConnectionBeginsWithAnEmptyBuffer) {
   Staging staging;
   staging.Reset(128, 4);
   ASSERT_TRUE(staging.Take(128));
@@ -80,7 +80,7 @@ TEST(StagingTest, ANewConnectionBeginsWithAnEmptyBuffer) {
   EXPECT_FALSE(staging.Take(1));
 }
 
-TEST(StagingTest, PlacesNeverOverlapAndNoneIsRefusedThatThereIs) {
+TEST(StagingTest, PlacesNeverOverlapAndNoFreePlaceIsRefused) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
     Staging staging;
@@ -166,7 +166,7 @@ class StagedPut : public HandPoolTest {
   std::map<std::string, std::string> outcomes_;
 };
 
-TEST_F(StagedPut, PostsItsValueAndItsRequestTogether) {
+TEST_F(StagedPut, PutPostsItsValueAndItsRequestTogether) {
   Connect();
   const uint64_t posts = fabric_->posts;
   Put("k", std::string(1000, 'v'), {.if_version = 5, .ttl = std::chrono::milliseconds(9)});
@@ -183,7 +183,7 @@ TEST_F(StagedPut, PostsItsValueAndItsRequestTogether) {
   EXPECT_EQ(engine_->stats().nvm_bytes_written, 0U) << "the server writes";
 }
 
-TEST_F(StagedPut, TakesAPlaceThatNoOtherHasUntilItIsAnswered) {
+TEST_F(StagedPut, EachPutHoldsASeparatePlaceUntilItsReply) {
   Connect();
   Put("a", std::string(1000, 'a'));
   const Staged a = TakePut(std::string(1000, 'a'));
@@ -199,7 +199,7 @@ TEST_F(StagedPut, TakesAPlaceThatNoOtherHasUntilItIsAnswered) {
   EXPECT_EQ(TakePut(std::string(1000, 'c')).request.address, 0U);
 }
 
-TEST_F(StagedPut, WaitsForRoomInOrderAndHoldsNoSlotMeanwhile) {
+TEST_F(StagedPut, PutsWaitForRoomInOrderAndHoldNoSlotMeanwhile) {
   queue_depth_ = 16;
   Connect();  // The server gives four slots.
   const std::string large(2500, 'l');
@@ -259,7 +259,7 @@ TEST_F(StagedPut, ManyPutsWithFewSlotsAndLittleRoomAllEnd) {
   for (const auto& [key, outcome] : outcomes_) EXPECT_EQ(outcome, CodeName(Code::kOk)) << key;
 }
 
-TEST_F(StagedPut, EndsWithItsConnectionAndTheNextOneHasAllOfTheBuffer) {
+TEST_F(StagedPut, PutsEndWithTheConnectionAndTheNextHasTheWholeBuffer) {
   Connect();
   const std::string large(2500, 'l');
   Put("sent", large);
@@ -280,7 +280,7 @@ TEST_F(StagedPut, EndsWithItsConnectionAndTheNextOneHasAllOfTheBuffer) {
   EXPECT_EQ(TakePut(large).request.address, 0U);
 }
 
-TEST_F(StagedPut, GoesInlineByItselfIfItFits) {
+TEST_F(StagedPut, AutoSendsAPutInlineIfItFits) {
   put_path_ = PutPath::kAuto;
   Connect();
   Put("k", std::string(100, 'v'));
@@ -288,7 +288,7 @@ TEST_F(StagedPut, GoesInlineByItselfIfItFits) {
   EXPECT_TRUE(fabric_->posted.empty());
 }
 
-TEST_F(StagedPut, IsNoReservation) {
+TEST_F(StagedPut, ReservedPutIsRefused) {
   put_path_ = PutPath::kReserve;
   Connect();
   Put("k", "v");
@@ -308,7 +308,7 @@ class WindowedPut : public StagedPut {
 
 // The first answer makes room for operations that wait for a slot. They post, find that the channel has failed, and so
 // all operations end. An operation that was about to go another way must not begin again.
-TEST_F(WindowedPut, WhatEndedWithTheChannelDoesNotComeBack) {
+TEST_F(WindowedPut, PutThatEndedWithTheChannelDoesNotBeginAgain) {
   Connect();
   const std::string value(100, 'v');
   for (const char* key : {"a", "b", "c", "d", "e", "f"}) Put(key, value);

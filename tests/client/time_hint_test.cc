@@ -12,7 +12,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(TimeHintTest, GoesOnFromTheAnswerByTheOwnClock) {
+TEST(TimeHintTest, TimeContinuesFromTheAnswerByTheClientsClock) {
   TimeHint hint;
   hint.Learn(seconds(5), 1'000'000'500);
   EXPECT_TRUE(hint.HasPassed(1'000'000, seconds(5)));
@@ -29,14 +29,14 @@ TEST(TimeHintTest, TheNextAnswerReplacesTheOneBefore) {
   EXPECT_FALSE(hint.HasPassed(1'000'001, seconds(6)));
 }
 
-TEST(TimeHintTest, ATimeBeforeTheAnswerIsThatOfTheAnswer) {
+TEST(TimeHintTest, ClockBeforeTheAnswerGivesTheTimeOfTheAnswer) {
   TimeHint hint;
   hint.Learn(seconds(5), 1'000'000'000);
   EXPECT_TRUE(hint.HasPassed(1'000'000, seconds(4)));
   EXPECT_FALSE(hint.HasPassed(1'000'001, seconds(4)));
 }
 
-TEST(TimeHintTest, AnyTimeCanBeSaid) {
+TEST(TimeHintTest, ExtremeAnswersCountAsTimes) {
   for (const uint64_t micros : {uint64_t{0}, ServerTime::kMicrosMax, UINT64_MAX}) {
     TimeHint hint;
     hint.Learn(seconds(0), micros);

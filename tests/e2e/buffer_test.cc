@@ -103,7 +103,7 @@ TEST_P(Buffers, PutsFromBuffersEqualOtherPuts) {
   }
 }
 
-TEST_P(Buffers, ManyAreInFlight) {
+TEST_P(Buffers, ManyPutsAndGetsWithBuffersAreInFlight) {
   const auto server = Serve();
   const auto client = Connect();
   constexpr size_t kCount = 32;

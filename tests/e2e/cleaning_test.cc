@@ -181,7 +181,7 @@ TEST_P(Cleaning, PutsWaitWhileTheCleanerMakesRoom) {
 // The pool must outlive the server.
 class CleaningOfFiles : public Cleaning {};
 
-TEST_P(CleaningOfFiles, GoesOnAfterARestart) {
+TEST_P(CleaningOfFiles, CleaningContinuesAfterARestart) {
   Model model;
   uint64_t refused = 0;
   for (int round = 0; round < 3; ++round) {

@@ -173,7 +173,7 @@ TEST_P(Expiry, ValuesFillTheMemoryThatTheyAreReadInto) {
   }
 }
 
-TEST_P(Expiry, ManyAreInFlight) {
+TEST_P(Expiry, ManyPutsWithDeadlinesAreInFlight) {
   const auto server = Serve();
   const auto client = Connect();
   size_t done = 0;

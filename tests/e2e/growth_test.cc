@@ -518,7 +518,7 @@ TEST_P(GrowthOperations, BuffersAreReadAndPut) {
   for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(get(i) == Bytes(i + 1, i * 50)) << i;
 }
 
-TEST_P(GrowthOperations, VersionsAndConditionsHold) {
+TEST_P(GrowthOperations, VersionsAndConditionsHoldAfterGrowth) {
   std::vector<uint64_t> versions;
   for (uint64_t i = 0; i < 80; ++i) {
     const auto version = sleeper_->Put(Key(i), Value(i), PutOptions{});
@@ -545,7 +545,7 @@ TEST_P(GrowthOperations, VersionsAndConditionsHold) {
   ExpectValues(*sleeper_, 0, 80, 1);
 }
 
-TEST_P(GrowthOperations, IncrementsGoOn) {
+TEST_P(GrowthOperations, IncrementsContinueDuringGrowth) {
   for (int64_t round = 1; round <= 3; ++round) {
     for (uint64_t i = 0; i < 50; ++i) {
       const auto sum = (round % 2 == 0 ? writer_ : sleeper_)->Increment(Key(i), static_cast<int64_t>(i));

@@ -83,7 +83,7 @@ TEST_P(Hostile, GarbageOnTheSocketDisturbsNobody) {
   ExpectServing(*late, 0);
 }
 
-TEST_P(Hostile, AHelloOfSomethingElseIsRefusedWithAReason) {
+TEST_P(Hostile, HelloOfAnotherProtocolIsRefusedWithAReason) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("steady", "value").ok());

@@ -208,7 +208,7 @@ TEST_P(Restart, ClientNoticesThatItsShardIsGone) {
   }
 }
 
-TEST_P(Restart, AClientWorksWithAnotherPoolAtTheSameAddress) {
+TEST_P(Restart, ClientContinuesWithAnotherPoolAtTheSameAddress) {
   auto server = Serve();
   const auto client = Connect({.queue_depth = 16});
   const auto put_all = [&](const std::string& what) {

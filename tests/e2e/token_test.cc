@@ -236,7 +236,7 @@ TEST(TokenOfferTest, EachConnectionOffersNewMemory) {
   });
   How how;
   how.token = kWriter;
-  ExpectDenied(Client::Connect("shm:" + path, how.options()).status(), "keeps asking");
+  ExpectDenied(Client::Connect("shm:" + path, how.options()).status(), "again after 3 proofs");
   impostor.join();
   EXPECT_EQ(std::set(offered.begin(), offered.end()).size(), 4U);
 }

@@ -62,7 +62,7 @@ TEST_P(ConnectTest, MissingPrivateDataArrivesAsNone) {
   EXPECT_TRUE(pair.client->peer_data().empty());
 }
 
-TEST_P(ConnectTest, EachEndSeesWhatTheOtherOffersInOrder) {
+TEST_P(ConnectTest, EachEndSeesTheOfferedRegionsOfTheOtherInOrder) {
   std::vector<std::unique_ptr<Region>> regions;
   std::vector<Region*> offer;
   for (size_t i = 0; i < kOfferedRegionsMax; ++i) {
@@ -108,7 +108,7 @@ TEST_P(ConnectTest, BothEndsAreConnectedWhenThePeerAccepts) {
   }
 }
 
-TEST_P(ConnectTest, TheAcceptingEndHasThePeersDataAtOnceAndItsRegionsWhenItIsConnected) {
+TEST_P(ConnectTest, AcceptingEndHasThePeersDataAtOnceAndItsRegionsOnceConnected) {
   Region* const of_client[] = {client_.region.get()};
   ChannelOptions options = Offer(client_, of_client);
   options.private_data = AsBytes(std::string_view("hello"));
@@ -126,7 +126,7 @@ TEST_P(ConnectTest, TheAcceptingEndHasThePeersDataAtOnceAndItsRegionsWhenItIsCon
 }
 
 // Each end posts as soon as it is connected, whatever the other end knows.
-TEST_P(ConnectTest, KConnectedComesBeforeAnythingThatThePeerSends) {
+TEST_P(ConnectTest, ConnectedComesBeforeAnythingThatThePeerSends) {
   for (int round = 0; round < 10; ++round) {
     auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
     ASSERT_TRUE(asking.ok());
@@ -323,7 +323,7 @@ TEST_P(ConnectTest, EachOfManyPeersGetsItsChannel) {
   }
 }
 
-TEST_P(ConnectTest, ManyAskBeforeOneIsAnswered) {
+TEST_P(ConnectTest, ManyPeersAskBeforeTheFirstAnswer) {
   constexpr size_t kPeers = 16;
   std::vector<std::unique_ptr<Channel>> asking;
   std::vector<std::unique_ptr<Channel>> accepted;
@@ -360,7 +360,7 @@ TEST_P(ConnectTest, PeerThatGivesUpIsNotConnected) {
   EXPECT_TRUE(client_.events.empty());
 }
 
-TEST_P(ConnectTest, TheUserPointerIsLeftAlone) {
+TEST_P(ConnectTest, FabricKeepsTheUserPointer) {
   Connect();
   EXPECT_EQ(client_.channel->user, nullptr);
   client_.channel->user = this;

@@ -339,7 +339,7 @@ TEST_P(FailureTest, BothEndsMayCloseAtOnce) {
   }
 }
 
-TEST_P(FailureTest, AnOffenceWhileThePeerClosesIsClosedOnce) {
+TEST_P(FailureTest, OffenceWhileThePeerClosesEndsTheChannelOnce) {
   for (int wait = 0; wait < 10; ++wait) {
     Connect();
     ASSERT_TRUE(Post(*client_.channel, Write(client_, 0, 1, kMemoryBytes)).ok());
@@ -354,7 +354,7 @@ TEST_P(FailureTest, AnOffenceWhileThePeerClosesIsClosedOnce) {
   }
 }
 
-TEST_P(FailureTest, AfterAFailureANewChannelWorks) {
+TEST_P(FailureTest, NewChannelServesAfterAFailure) {
   for (uint64_t round = 0; round < 10; ++round) {
     Connect();
     Put(server_.bytes(0, 64), Pattern(64, round));

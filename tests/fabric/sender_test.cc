@@ -194,7 +194,7 @@ TEST_F(SenderTest, CheckAllowsAsManyMessagesAsTheRingHolds) {
   EXPECT_TRUE(sender_.Check(batch).ok());
 }
 
-TEST_F(SenderTest, CheckRefusesWhatCannotBePosted) {
+TEST_F(SenderTest, CheckRefusesRequestsThatCannotBePosted) {
   EXPECT_EQ(sender_.Check(std::vector{Request(OpKind::kReceive, 0)}).code(), Code::kInvalidArgument);
   std::vector<std::byte> longest(kSendBytesMax);
   WorkRequest message = Request(OpKind::kSend, 0);

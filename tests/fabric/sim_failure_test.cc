@@ -66,7 +66,7 @@ TEST(SimFailureTest, CompletedWritesAreKeptIfTheOptionsSaySo) {
   EXPECT_GT(late, 20U);
 }
 
-TEST(SimFailureTest, ADropByChanceBreaksChannelsNowAndThen) {
+TEST(SimFailureTest, DropsByChanceBreakSomeChannels) {
   SimOptions options;
   options.drop_chance = 0.1;
   size_t broken = 0;

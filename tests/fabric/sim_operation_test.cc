@@ -38,7 +38,7 @@ class SimOperationTest : public testing::Test {
   int happened_ = 0;
 };
 
-TEST_F(SimOperationTest, IsOverAfterItsLastEvent) {
+TEST_F(SimOperationTest, OperationIsOverAfterItsLastEvent) {
   SimOperation operation = Operation(OpKind::kWriteImm);
   operation.delivery = Count();
   EXPECT_FALSE(operation.is_over());

@@ -177,7 +177,7 @@ TEST(EntryWordTest, OnlySettledVersionsAreNeededAndMovable) {
 
 TEST(EntryWordTest, AMoveChangesTheAddressOfTheSettledVersionAlone) { EXPECT_TRUE(ForAllWordsAndAddresses(MovesWell)); }
 
-TEST(EntryWordTest, EveryPatternOf64BitsIsOneWord) {
+TEST(EntryWordTest, EveryBitPatternIsOneWord) {
   for (int bit = 0; bit < 64; ++bit) {
     for (const uint64_t raw : {uint64_t{1} << bit, ~(uint64_t{1} << bit)}) {
       const EntryWord word(raw);

@@ -388,7 +388,7 @@ TEST(GeometryTest, TheExtremeHashesAreInRange) {
   }
 }
 
-TEST(GeometryTest, TheIndexesFollowEachOtherAndTheRegionsGoRound) {
+TEST(GeometryTest, IndexesFollowEachOtherAndShardsGetRegionsInTurn) {
   const Geometry g = TestGeometry();
   EXPECT_EQ(g.FirstSlotOffset(0, 0), g.index_offset);
   EXPECT_EQ(g.FirstSlotOffset(0, g.index_slots), g.FirstSlotOffset(1, 0));

@@ -94,7 +94,7 @@ TEST(InspectObjectTest, TheDeadlineOfAReservationIsKnownBeforeItsValue) {
 }
 
 // The checksums cover the flags. So a writer set an unknown flag on purpose, and it changes no known flag.
-TEST(InspectObjectTest, TheFlagsAreApartAndUnknownOnesDoNotMatter) {
+TEST(InspectObjectTest, EachFlagIsReadAloneAndUnknownFlagsDoNotMatter) {
   for (unsigned flags = 0; flags < 256; ++flags) {
     if ((flags & ObjectHeader::kExpiresFlag) != 0) continue;  // The object would need a deadline.
     Bytes bytes = WholeObject(TestPlace(), "key", "value");
@@ -134,7 +134,7 @@ TEST(InspectObjectTest, AValueThatIsHalfThereIsNotWhole) {
   }
 }
 
-TEST(InspectObjectTest, ZeroesAreNothing) {
+TEST(InspectObjectTest, ZeroesAreNoObject) {
   for (const size_t size : {size_t{32}, size_t{33}, size_t{4096}}) {
     const ObjectView view = InspectObject(TestPlace(), Bytes(size));
     EXPECT_EQ(view.state, ObjectState::kNothing);
@@ -189,7 +189,7 @@ TEST(InspectObjectTest, NoFlippedBitGoesUnnoticed) {
   EXPECT_EQ(InspectObject(TestPlace(), bytes).state, ObjectState::kWhole);
 }
 
-TEST(InspectObjectTest, NoFlippedBitOfOneThatExpiresGoesUnnoticed) {
+TEST(InspectObjectTest, NoFlippedBitOfAnExpiringObjectGoesUnnoticed) {
   Bytes bytes = WholeObject(TestPlace(), "key", "small value", 77, 0x0102030405);
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     if (IsOfLeft(bit)) continue;
@@ -203,7 +203,7 @@ TEST(InspectObjectTest, NoFlippedBitOfOneThatExpiresGoesUnnoticed) {
 }
 
 // A version that is left stays left, whichever two bits flip.
-TEST(InspectObjectTest, NoTwoFlippedBitsMakeALeftVersionOneThatIsNot) {
+TEST(InspectObjectTest, TwoFlippedBitsNeverHideThatAVersionIsLeft) {
   Bytes bytes = WholeObject(TestPlace(), "k", "v");
   const uint64_t first_word = WithLeft(LoadAs<uint64_t>(bytes));
   std::memcpy(bytes.data(), &first_word, sizeof(first_word));
@@ -236,7 +236,7 @@ TEST(InspectObjectTest, NoTwoFlippedBitsGoUnnoticed) {
   }
 }
 
-TEST(InspectObjectTest, AnObjectInAnotherPlaceIsNothing) {
+TEST(InspectObjectTest, ObjectInAnotherPlaceDoesNotVerify) {
   const Bytes bytes = WholeObject(TestPlace(), "key", "value");
   for (int bit = 0; bit < 32; ++bit) {
     Place other_pool = TestPlace();

@@ -36,7 +36,7 @@ TEST(ReachesTest, EachClassHasItsExponent) {
   EXPECT_LT(reaches.number(), uint64_t{1} << 48) << "what a checked word has room for";
 }
 
-TEST(ReachesTest, TogetherTheyHaveTheHigherExponentOfEachClass) {
+TEST(ReachesTest, UnionHasTheHigherExponentOfEachClass) {
   const uint64_t last = UINT64_MAX;
   const Reaches one = Reaches().Raised(0).Raised(0).Raised(last);
   const Reaches other = Reaches().Raised(0).Raised(last).Raised(last).Raised(last);

@@ -30,9 +30,9 @@ constexpr bool AddressesRoundTrip() {
 }
 static_assert(AddressesRoundTrip());
 
-TEST(LogAddressTest, SlotAndOffsetComeBack) { EXPECT_TRUE(AddressesRoundTrip()); }
+TEST(LogAddressTest, AddressReturnsItsSlotAndOffset) { EXPECT_TRUE(AddressesRoundTrip()); }
 
-TEST(LogAddressTest, TheExtremesAreTheseNumbers) {
+TEST(LogAddressTest, ExtremeAddressesHaveTheirDocumentedNumbers) {
   EXPECT_EQ(LogAddress::At(0, 16).raw(), 1U);
   EXPECT_EQ(LogAddress::At(1, 0).raw(), 0x01000000U);
   EXPECT_EQ(LogAddress::At(127, kRegionBytesMax - 16).raw(), 0x7fffffffU);
@@ -61,7 +61,7 @@ constexpr bool MetasRoundTrip() {
 }
 static_assert(MetasRoundTrip());
 
-TEST(EntryMetaTest, TagDepthAndDistanceComeBack) { EXPECT_TRUE(MetasRoundTrip()); }
+TEST(EntryMetaTest, MetaReturnsItsTagDepthAndDistance) { EXPECT_TRUE(MetasRoundTrip()); }
 
 TEST(EntryMetaTest, ANewDistanceOrDepthChangesNothingElse) {
   const EntryMeta meta = EntryMeta::Make(0x12345678, 200, 31, 5000);
@@ -127,7 +127,7 @@ bool RegionWordsRoundTrip() {
   return true;
 }
 
-TEST(RegionWordTest, HeadSlotAndGenerationComeBack) { EXPECT_TRUE(RegionWordsRoundTrip()); }
+TEST(RegionWordTest, WordReturnsItsHeadSlotAndGeneration) { EXPECT_TRUE(RegionWordsRoundTrip()); }
 
 TEST(RegionWordTest, NoFlippedBitMakesOneWordOfAnother) {
   for (const uint32_t generation : {0U, 1U, 2U, 0x01020304U}) {
@@ -155,7 +155,7 @@ TEST(RegionWordTest, AnEmptiedRegionIsNeitherFreeNorLinked) {
   }
 }
 
-TEST(CheckedWordTest, TheTimeComesBackAndZeroesAreNone) {
+TEST(CheckedWordTest, CheckedWordReturnsItsTimeAndZeroesAreNoTime) {
   for (const uint64_t millis : {uint64_t{1}, uint64_t{1'790'000'000'000}, (uint64_t{1} << 48) - 1}) {
     EXPECT_EQ(CheckedWord::Of(millis).number(), millis);
     EXPECT_EQ(CheckedWord(CheckedWord::Of(millis).raw()).number(), millis);
@@ -172,7 +172,7 @@ TEST(CheckedWordTest, NoFlippedBitMakesOneTimeOfAnother) {
   }
 }
 
-TEST(HeadSlotTest, RegionAndGenerationComeBack) {
+TEST(HeadSlotTest, SlotReturnsItsRegionAndGeneration) {
   EXPECT_TRUE(HeadSlot().none());
   for (const uint32_t region : {0U, 1U, 1000U}) {
     for (const uint32_t generation : {0U, 1U, UINT32_MAX}) {

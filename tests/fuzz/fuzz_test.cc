@@ -58,7 +58,7 @@ TEST(FuzzTest, InputsDecodeAlikeEachTime) {
 }
 
 // Random bytes are a conversation, too. The test checks that the server serves enough of their requests.
-TEST(FuzzTest, SpeakRandom) {
+TEST(FuzzTest, ServerSurvivesRandomConversations) {
   Random random(7);
   Spoken sum;
   for (int i = 0; i < 800; ++i) {
@@ -76,15 +76,15 @@ TEST(FuzzTest, SpeakRandom) {
   EXPECT_GT(sum.violations, 1000U);
 }
 
-TEST(FuzzTest, OpenCorpus) { RunCorpus(OpenAndServe, "open"); }
-TEST(FuzzTest, InspectCorpus) { RunCorpus(Inspect, "inspect"); }
-TEST(FuzzTest, SalvageCorpus) { RunCorpus(Salvage, "inspect"); }
-TEST(FuzzTest, SpeakCorpus) {
+TEST(FuzzTest, ServerSurvivesPoolsOfTheCorpus) { RunCorpus(OpenAndServe, "open"); }
+TEST(FuzzTest, InspectionSurvivesPoolsOfTheCorpus) { RunCorpus(Inspect, "inspect"); }
+TEST(FuzzTest, SalvageSurvivesPoolsOfTheCorpus) { RunCorpus(Salvage, "inspect"); }
+TEST(FuzzTest, ServerSurvivesConversationsOfTheCorpus) {
   RunCorpus([](std::span<const uint8_t> input) { Speak(input); }, "speak");
 }
-TEST(FuzzTest, OpenRandom) { RunRandom(OpenAndServe, 4000); }
-TEST(FuzzTest, InspectRandom) { RunRandom(Inspect, 4000); }
-TEST(FuzzTest, SalvageRandom) { RunRandom(Salvage, 4000); }
+TEST(FuzzTest, ServerSurvivesRandomPools) { RunRandom(OpenAndServe, 4000); }
+TEST(FuzzTest, InspectionSurvivesRandomPools) { RunRandom(Inspect, 4000); }
+TEST(FuzzTest, SalvageSurvivesRandomPools) { RunRandom(Salvage, 4000); }
 
 TEST(FuzzTest, SalvageOfUnchangedPoolsFindsTheValuesOfGets) {
   for (uint8_t pool = 0; pool < kPools; ++pool) Salvage(std::array<uint8_t, 2>{pool, 0});

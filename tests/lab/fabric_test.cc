@@ -101,7 +101,7 @@ TEST_F(ConnectingLab, RefusedPeerHearsTheReason) {
 
 // The asking end goes after the answer has arrived, and before it takes the answer. The accepting end's kernel reports
 // a refusal then.
-TEST_F(ConnectingLab, AnEndBeforeTheLastStepIsAnEnd) {
+TEST_F(ConnectingLab, ClientThatLeavesBeforeTheLastStepClosesTheChannel) {
   auto asking = Ask();
   ASSERT_NE(asking, nullptr);
   const auto incoming = NextIncoming();

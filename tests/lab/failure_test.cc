@@ -16,20 +16,20 @@ namespace {
 
 class FailureLab : public LabTest {};
 
-TEST_F(FailureLab, NobodyListens) {
+TEST_F(FailureLab, ConnectingWithoutAServerIsUnavailable) {
   const auto client = Client::Connect(Address());
   EXPECT_EQ(client.status().code(), Code::kUnavailable) << client.status().ToString();
   EXPECT_NE(client.status().message().find("no server listens"), std::string_view::npos) << client.status().ToString();
 }
 
-TEST_F(FailureLab, NoDeviceReachesTheHost) {
+TEST_F(FailureLab, ConnectingToAnUnreachableHostIsUnavailable) {
   const auto client = Client::Connect("verbs://127.0.0.1:7700");
   EXPECT_EQ(client.status().code(), Code::kUnavailable) << client.status().ToString();
   EXPECT_NE(client.status().message().find("127.0.0.1"), std::string_view::npos) << client.status().ToString();
 }
 
 // The process can lock little memory, and does not have the right to ignore the limit.
-TEST_F(FailureLab, ThePoolDoesNotFitIntoTheLockedMemory) {
+TEST_F(FailureLab, PoolLargerThanTheLockedMemoryLimitIsRefusedWithAHint) {
   const auto words = Command("erda-server", {"--pool", "dram:", "--size", "64M", "--listen", Address()});
   LabTest::Words command = {"/usr/bin/prlimit", "--memlock=1048576", "/usr/bin/setpriv", "--bounding-set",
                             "-ipc_lock",        "--inh-caps",        "-ipc_lock"};
@@ -43,7 +43,7 @@ TEST_F(FailureLab, ThePoolDoesNotFitIntoTheLockedMemory) {
 
 // Registered memory shares pages with other memory, such as the text of a command line. A child of fork needs the other
 // memory, too.
-TEST_F(FailureLab, AChildOfForkHasItsMemory) {
+TEST_F(FailureLab, ChildOfAForkKeepsItsOtherMemory) {
   auto fabric = fabric::OpenFabric(Address(), fabric::Role::kListen);
   ASSERT_TRUE(fabric.ok()) << fabric.status().ToString();
   std::vector<std::vector<std::byte>> registered;
@@ -71,7 +71,7 @@ class RemovalLab : public LabTest {};
 
 // This test runs in a separate process, the last one of the guest. The kernel ends the removal when no process has the
 // device open. librdmacm keeps the device open as long as its process lives.
-TEST_F(RemovalLab, TheDeviceIsRemoved) {
+TEST_F(RemovalLab, RemovedDeviceEndsTheClientsCallsAndLeavesTheServerRunning) {
   WipeDevice();
   const auto server = StartServer();
   const auto client = Connect();

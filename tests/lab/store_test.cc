@@ -75,7 +75,7 @@ TEST_F(StoreLab, TwoClientsPutGetAndDelete) {
   StopServer(*server);
 }
 
-TEST_F(StoreLab, TwentyThousandOperationsOfYcsbAAreVerified) {
+TEST_F(StoreLab, ManyOperationsOfYcsbAGiveTheResultsOfAMap) {
   constexpr uint64_t kRecords = 500;
   constexpr int kOperations = 20'000;
   const auto server = StartServer();
@@ -137,7 +137,7 @@ TEST_F(StoreLab, TwentyThousandOperationsOfYcsbAAreVerified) {
   StopServer(*server);
 }
 
-TEST_F(StoreLab, ConditionsAreJudgedAndIncrementsAddUp) {
+TEST_F(StoreLab, ConditionsDecideAndIncrementsAddUp) {
   const auto server = StartServer(WithReserving());
   for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     const auto one = Connect(By(path));
@@ -176,7 +176,7 @@ TEST_F(StoreLab, ConditionsAreJudgedAndIncrementsAddUp) {
   StopServer(*server);
 }
 
-TEST_F(StoreLab, ValuesExpireAlsoForThoseWhoKnowWhereTheyWere) {
+TEST_F(StoreLab, ValuesExpireForClientsThatKnowTheirLocation) {
   auto server = StartServer();
   const auto writer = Connect();
   const auto reader = Connect();
@@ -294,7 +294,7 @@ TEST_F(StoreLab, ClientPutsAndGetsOverIPv6) {
   StopServer(*server);
 }
 
-TEST_F(StoreLab, TheDeviceCanBeNamed) {
+TEST_F(StoreLab, AddressNamesTheDevice) {
   const std::string address = "verbs://0.0.0.0:7701?device=" + Lab("DEVICE");
   const auto server = StartServer({"--listen", address});
   const std::string reached = "verbs://" + Lab("SERVER") + ":7701";
@@ -309,7 +309,7 @@ TEST_F(StoreLab, TheDeviceCanBeNamed) {
 }
 
 // The device has addresses of both families, so the server must choose one of the right family.
-TEST_F(StoreLab, TheDeviceCanBeNamedOverIPv6) {
+TEST_F(StoreLab, AddressNamesTheDeviceOverIPv6) {
   const std::string device = "?device=" + Lab("DEVICE");
   const auto server = StartServer({"--listen", "verbs://[::]:7701" + device});
   const std::string reached = "verbs://[" + Lab("SERVER6") + "]:7701";
@@ -320,7 +320,7 @@ TEST_F(StoreLab, TheDeviceCanBeNamedOverIPv6) {
   StopServer(*server);
 }
 
-TEST_F(StoreLab, TheAddressToSpeakFromCanBeNamed) {
+TEST_F(StoreLab, AddressNamesTheGid) {
   const auto server = StartServer();
   const auto device = floors::FindDevice("/sys/class/infiniband", Lab("SERVER"));
   ASSERT_TRUE(device);
@@ -349,7 +349,7 @@ TEST_F(StoreLab, ReadAfterWriteNeedsNoCommit) {
   StopServer(*server);
 }
 
-TEST_F(StoreLab, EachWayOfWaitingWorks) {
+TEST_F(StoreLab, EachPollingAnswersPutsAndGets) {
   for (const std::string way : {"adaptive", "busy", "sleep"}) {
     SCOPED_TRACE(way);
     WipeDevice();
@@ -371,7 +371,7 @@ TEST_F(StoreLab, EachWayOfWaitingWorks) {
 }
 
 // rdma_cm carries the challenge with a refusal, and the answer with the next request to connect.
-TEST_F(StoreLab, OnlyATokenLetsInAndAReaderChangesNothing) {
+TEST_F(StoreLab, ClientNeedsATokenAndAReaderChangesNothing) {
   const std::string tokens = std::filesystem::temp_directory_path() / "erda-lab-tokens";
   std::ofstream(tokens) << "the-token-of-a-writer\nthe-token-of-a-reader read-only\n";
   std::filesystem::permissions(tokens, std::filesystem::perms::owner_read);

@@ -266,7 +266,7 @@ std::optional<uint64_t> MarkOf(const TestLog& log, const TestLog::Space& space) 
   return log.SegmentOf(space).Marked(log.geometry().segment_size);
 }
 
-TEST(LogMarkTest, FollowsTheTailWhereNothingIsInFlight) {
+TEST(LogMarkTest, MarkFollowsTheTailWhileNothingIsInFlight) {
   TestLog log;
   std::optional<TestLog::Space> first;
   uint64_t tail = format::FirstObjectOffset(0);
@@ -284,7 +284,7 @@ TEST(LogMarkTest, FollowsTheTailWhereNothingIsInFlight) {
   EXPECT_EQ(moves, 2);  // one move for each KiB
 }
 
-TEST(LogMarkTest, DoesNotPassWhatIsInFlight) {
+TEST(LogMarkTest, MarkDoesNotPassAVersionInFlight) {
   TestLog log({.segment_size = 16384});
   ASSERT_TRUE(log.Append(480));
   const auto stuck = log.Append(480);
@@ -303,7 +303,7 @@ TEST(LogMarkTest, DoesNotPassWhatIsInFlight) {
   EXPECT_GT(MarkOf(log, *stuck).value_or(0), other->address.offset_in_slot());
 }
 
-TEST(LogMarkTest, MovesOnWhileOneVersionIsAlwaysInFlight) {
+TEST(LogMarkTest, MarkMovesWhileOneVersionIsAlwaysInFlight) {
   TestLog log({.segment_size = 16384});
   std::optional<TestLog::Space> before;
   for (int i = 0; i < 50; ++i) {
@@ -316,7 +316,7 @@ TEST(LogMarkTest, MovesOnWhileOneVersionIsAlwaysInFlight) {
   EXPECT_GT(MarkOf(log, *before).value_or(0), before->address.offset_in_slot() - 3 * 1024);
 }
 
-TEST(LogMarkTest, FlightsOfAnotherSegmentDoNotHoldIt) {
+TEST(LogMarkTest, FlightsOfAnotherSegmentDoNotHoldTheMark) {
   TestLog log;
   const auto stuck = log.Append(RoomIn(log, 0));
   ASSERT_TRUE(stuck);
@@ -333,7 +333,7 @@ TEST(LogMarkTest, FlightsOfAnotherSegmentDoNotHoldIt) {
   EXPECT_GE(MarkOf(log, *next).value_or(0), 64 + 1040U);
 }
 
-TEST(LogMarkTest, IsAtTheEndOfAClosedLog) {
+TEST(LogMarkTest, MarkIsAtTheEndOfAClosedLog) {
   TestLog log;
   const auto space = log.Append(96);
   ASSERT_TRUE(space);

@@ -24,7 +24,7 @@ using Space = TestLog::Space;
 
 // --- The bytes that entries need
 
-TEST(LogUseTest, ANamedObjectIsLiveUntilNobodyNamesIt) {
+TEST(LogUseTest, ObjectIsLiveWhileAnEntryNamesIt) {
   TestLog log;
   const auto first = log.Append(496);
   const auto second = log.Append(96);

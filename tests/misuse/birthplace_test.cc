@@ -40,7 +40,7 @@ int WithoutTheHandler() {
   return open().ok() ? 0 : 6;
 }
 
-TEST(BirthplaceNoSanitizerDeathTest, WithoutTheHandlerOfForksNothingIsMade) {
+TEST(BirthplaceNoSanitizerDeathTest, NothingIsMadeIfTheForkHandlerCannotBeInstalled) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(std::_Exit(WithoutTheHandler()), testing::ExitedWithCode(0), "");
 }

@@ -100,7 +100,7 @@ TEST_F(Misuse, CallbacksMayStartOperations) {
   EXPECT_EQ(ended, 2);
 }
 
-TEST_F(Misuse, CallsOfAnotherThreadAreRefusedWhileOneRuns) {
+TEST_F(Misuse, CallsOfAnotherThreadAreRefusedDuringACall) {
   InCallback([&] {
     std::thread([&] {
       ExpectAllRefused(*client_, "another thread is in a call of this client");
@@ -114,7 +114,7 @@ TEST_F(Misuse, CallsOfAnotherThreadAreRefusedWhileOneRuns) {
 
 // A thread that ends its call finds another thread's word. The other thread came between the look and the store of this
 // one.
-TEST_F(Misuse, CallsThatOverlappedUnseenBreakTheClient) {
+TEST_F(Misuse, UnnoticedOverlapOfCallsBreaksTheClient) {
   client::Turns turns;
   std::optional<client::Turn> own(turns);
   EXPECT_EQ(turns.Find(), client::Turns::Misuse::kInCallback);
@@ -131,15 +131,15 @@ class MisuseDeathNoSanitizer : public Misuse {
   MisuseDeathNoSanitizer() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_F(MisuseDeathNoSanitizer, AClientThatIsDestroyedInItsCallbackEndsTheProcessWithAMessage) {
+TEST_F(MisuseDeathNoSanitizer, DestroyingAClientInItsCallbackEndsTheProcessWithAMessage) {
   EXPECT_DEATH(InCallback([&] { client_.reset(); }), "a Client is destroyed in a call of it: a callback");
 }
 
-TEST_F(MisuseDeathNoSanitizer, AClientThatIsDestroyedDuringAnothersCallEndsTheProcessWithAMessage) {
+TEST_F(MisuseDeathNoSanitizer, DestroyingAClientDuringACallEndsTheProcessWithAMessage) {
   EXPECT_DEATH(InCallback([&] { std::thread([&] { client_.reset(); }).join(); }), "another thread is in a call");
 }
 
-TEST_F(Misuse, CallsOfCAreRefusedInACallback) {
+TEST_F(Misuse, CallsOfTheCApiAreRefusedInACallback) {
   erda_client* client = nullptr;
   ASSERT_EQ(erda_client_connect(Address().c_str(), nullptr, &client), ERDA_OK);
   const auto done = [](void* user, const erda_result*) {
@@ -175,7 +175,7 @@ int InChild(const std::function<void()>& body) {
 // The server has threads. The children here use nothing that those could have locked.
 class ForksNoSanitizer : public Misuse {};
 
-TEST_F(ForksNoSanitizer, AChildThatUsesItsParentsClientIsRefused) {
+TEST_F(ForksNoSanitizer, ChildThatUsesItsParentsClientIsRefused) {
   EXPECT_EQ(InChild([&] {
               ExpectAllRefused(*client_, "made before a fork");
               ExpectRefused(client_->GetAsync("key", [](auto) {}), "made before a fork");
@@ -185,7 +185,7 @@ TEST_F(ForksNoSanitizer, AChildThatUsesItsParentsClientIsRefused) {
   EXPECT_EQ(client_->stats().reconnects, 0U);
 }
 
-TEST_F(ForksNoSanitizer, AChildThatDestroysItsParentsClientDoesNotDisturbIt) {
+TEST_F(ForksNoSanitizer, ChildThatDestroysItsParentsClientDoesNotDisturbTheParent) {
   std::optional<Buffer> buffer(*client_->MakeBuffer(100));
   EXPECT_EQ(InChild([&] {
               client_.reset();
@@ -198,7 +198,7 @@ TEST_F(ForksNoSanitizer, AChildThatDestroysItsParentsClientDoesNotDisturbIt) {
   EXPECT_EQ(client_->stats().failures, 0U);
 }
 
-TEST_F(ForksNoSanitizer, AChildThatStopsOrDestroysItsParentsServerDoesNotDisturbIt) {
+TEST_F(ForksNoSanitizer, ChildThatStopsOrDestroysItsParentsServerDoesNotDisturbTheParent) {
   EXPECT_EQ(InChild([&] {
               ExpectRefused(server_->Start(), "opened before a fork");
               ExpectRefused(server_->Stop(), "opened before a fork");
@@ -210,7 +210,7 @@ TEST_F(ForksNoSanitizer, AChildThatStopsOrDestroysItsParentsServerDoesNotDisturb
   EXPECT_TRUE(server_->Stop().ok());
 }
 
-TEST_F(Misuse, AServersCallbackCannotStopIt) {
+TEST_F(Misuse, CallbackOfAServerCannotStopIt) {
   client_.reset();
   server_.reset();
   std::atomic<Server*> own{nullptr};
@@ -228,7 +228,7 @@ TEST_F(Misuse, AServersCallbackCannotStopIt) {
   EXPECT_TRUE(server->Stop().ok());
 }
 
-TEST_F(MisuseDeathNoSanitizer, AServerThatIsDestroyedInItsCallbackEndsTheProcessWithAMessage) {
+TEST_F(MisuseDeathNoSanitizer, DestroyingAServerInItsCallbackEndsTheProcessWithAMessage) {
   client_.reset();
   server_.reset();
   EXPECT_DEATH(

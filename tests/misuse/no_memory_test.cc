@@ -103,7 +103,7 @@ class NoMemory : public testing::Test {
   std::unique_ptr<Client> client_;
 };
 
-TEST_F(NoMemory, CallsOfTheClientThatWaitEndWithAStatus) {
+TEST_F(NoMemory, WaitingCallsOfTheClientEndWithAStatus) {
   const std::string value = Value();
   Try("Get", [&] { return client_->Get("key").status().code(); });
   Try("Get into memory", [&] {
@@ -155,7 +155,7 @@ TEST_F(NoMemory, EachResultOfAMultiGetHasAStatus) {
 }
 
 // Each operation that began has its callback, once, even if the memory ends at any moment before that.
-TEST_F(NoMemory, AsynchronousOperationsHaveTheirCallbacks) {
+TEST_F(NoMemory, EachAsynchronousOperationRunsItsCallbackOnce) {
   const std::string value = Value();
   Try("asynchronous operations", [&] {
     int begun = 0;
@@ -184,7 +184,7 @@ TEST_F(NoMemory, AsynchronousOperationsHaveTheirCallbacks) {
 }
 
 // The callbacks of the call's gets would come after the call, and use its memory.
-TEST_F(NoMemory, AMultiGetDuringWhichACallbackThrowsEndsFirst) {
+TEST_F(NoMemory, MultiGetEndsItsGetsBeforeItThrowsACallbacksException) {
   const std::vector<std::string_view> keys(50, "key");
   for (int i = 0; i < 7; ++i) {
     ASSERT_TRUE(client_->PutAsync("key", Value(), [](const Status&) { throw 1; }).ok());
@@ -265,7 +265,7 @@ TEST_F(NoMemory, ConnectingEndsWithAStatus) {
       "Connect", [&] { return Client::Connect(address_).status().code(); }, [&] { GoesOn(); });
 }
 
-TEST_F(NoMemory, CallsOfCEndWithACode) {
+TEST_F(NoMemory, CallsOfTheCApiEndWithACode) {
   erda_client* client = nullptr;
   const auto go_on = [&] {
     size_t size = 0;

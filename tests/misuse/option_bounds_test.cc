@@ -59,7 +59,7 @@ class OptionBoundsOfAClient : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(OptionBoundsOfAClient, BoundsAreKeptInCxx) {
+TEST_F(OptionBoundsOfAClient, OnlyValuesWithinTheBoundsAreAcceptedInCpp) {
   const auto with = [&]<class Value>(const OptionBounds& bounds, Value ClientOptions::*member) {
     using Number = std::conditional_t<std::is_enum_v<Value>, uint8_t,
                                       std::conditional_t<std::is_arithmetic_v<Value>, Value, int64_t>>;
@@ -80,7 +80,7 @@ TEST_F(OptionBoundsOfAClient, BoundsAreKeptInCxx) {
   with(kClientBounds.polling, &ClientOptions::polling);
 }
 
-TEST_F(OptionBoundsOfAClient, BoundsAreKeptInC) {
+TEST_F(OptionBoundsOfAClient, OnlyValuesWithinTheBoundsAreAcceptedInC) {
   const auto with = [&]<class Value>(const OptionBounds& bounds, Value erda_client_options::*member) {
     CheckOption<Value>(
         bounds,
@@ -113,7 +113,7 @@ TEST_F(OptionBoundsOfAClient, ATimeoutThatNanosecondsCannotHoldIsRefused) {
   }
 }
 
-TEST_F(OptionBoundsOfAClient, BoundsOfATimeToLiveAreKept) {
+TEST_F(OptionBoundsOfAClient, OnlyATimeToLiveWithinTheBoundsIsAccepted) {
   const auto client = *Client::Connect(address_);
   CheckOption<int64_t>(kTtlBounds, [&](int64_t ms) {
     PutOptions options;
@@ -139,7 +139,7 @@ TEST_F(OptionBoundsOfAClient, BoundsOfATimeToLiveAreKept) {
 
 // A value out of bounds is refused for its bounds. A value within the bounds may fail for another reason, or succeed: a
 // pool of 64 MiB does not fit all values.
-TEST(OptionBoundsOfAServer, BoundsAreKeptInCxxAndC) {
+TEST(OptionBoundsOfAServer, OnlyValuesOutOfBoundsAreRefusedForTheirBounds) {
   const TemporaryFolder folder;
   const std::string address = "shm:" + (folder / "socket").string();
   const char* listen = address.c_str();

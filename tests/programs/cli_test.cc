@@ -14,7 +14,7 @@ namespace {
 
 class CliTest : public ProgramsTest {};
 
-TEST_F(CliTest, PutGetDeleteEndToEnd) {
+TEST_F(CliTest, KeyIsPutReadAndDeleted) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "greeting", "hello, world"}));
   auto got = Cli({"get", "greeting"});
@@ -35,7 +35,7 @@ TEST_F(CliTest, NotFoundIsReportedAndHasItsExitCode) {
   ExpectRefused(Cli({"del", "nobody"}), 1, "not found");
 }
 
-TEST_F(CliTest, EachWayOfPuttingGivesTheSame) {
+TEST_F(CliTest, EachAckAndPathStoresTheSameValue) {
   const auto server = StartServer();
   const std::string value(5000, 'x');
   for (const char* ack : {"placed", "persisted"}) {

@@ -134,7 +134,7 @@ TEST(DumpFile, EachEndThatIsTooEarlyOrTooLateIsFound) {
   EXPECT_EQ(ReadAll(bytes + bytes).status.code(), Code::kCorruption);
 }
 
-TEST(DumpFile, RecordsThatAreMissingOrElsewhereAreFound) {
+TEST(DumpFile, MissingAndMisplacedRecordsAreFound) {
   const std::string bytes = Sample();
   constexpr size_t kFirst = 16;
   constexpr size_t kSecond = kFirst + 32 + 3 + 11;

@@ -9,7 +9,7 @@
 namespace erda::tools {
 namespace {
 
-TEST(HeartbeatTest, SpeaksWhileItsProgramWaits) {
+TEST(HeartbeatTest, HeartbeatPrintsWhileItsProgramWaits) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   std::FILE* const from = ::fdopen(ends[0], "r");

@@ -27,7 +27,7 @@ TEST_F(Verbs, AHostThatNobodyReachesIsUnavailable) {
   ExpectRefused(ended, 3, "192.0.2.1");
 }
 
-TEST_F(Verbs, WithoutTheModuleTheRestWorks) {
+TEST_F(Verbs, ShmIsServedWithoutTheVerbsModule) {
   const auto server = StartServer();
   const std::string without = "ERDA_MODULES=" + Path("nothing");
   ExpectRefused(CliWith(without, {"--address", kNobody, "get", "key"}), 3, "liberda-verbs.so: it is not installed");
@@ -36,7 +36,7 @@ TEST_F(Verbs, WithoutTheModuleTheRestWorks) {
 }
 
 // An empty file stands in place of the real library, like a missing one.
-TEST_F(Verbs, WithoutRdmaCoreTheRestWorksAndThePackageIsNamed) {
+TEST_F(Verbs, ShmIsServedWithoutRdmaCoreAndTheErrorNamesThePackage) {
   const auto server = StartServer();
   for (const std::string library : {"libibverbs.so.1", "librdmacm.so.1"}) {
     std::filesystem::create_directory(Path(library));

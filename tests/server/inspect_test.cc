@@ -111,7 +111,7 @@ TEST_F(InspectTest, ForgedSizesInAChunkHideNoDamageElsewhere) {
   }
 }
 
-TEST_F(InspectTest, CleanPool) {
+TEST_F(InspectTest, CleanPoolIsReportedInFull) {
   store_->Inline("a", "first");
   store_->Inline("a", "second");
   store_->Inline("b", std::string(1000, 'b'));
@@ -149,14 +149,14 @@ TEST_F(InspectTest, CleanPool) {
   EXPECT_EQ(Inspect(bytes, false).shards[0].verified, 0U);
 }
 
-TEST_F(InspectTest, NewPool) {
+TEST_F(InspectTest, NewPoolIsSoundAndEmpty) {
   const ShardReport shard = InspectSound(Closed());
   EXPECT_EQ(shard.used_slots, 0U);
   EXPECT_EQ(shard.object_bytes, 0U);
   EXPECT_EQ(shard.regions_free, 8U);
 }
 
-TEST_F(InspectTest, SegmentsByTheirStates) {
+TEST_F(InspectTest, SegmentsAreCountedByTheirStates) {
   const auto value = [](char c) { return std::string(1900, c); };
   const Reserved in_flight = store_->Reserve("in flight", value('x'));
   for (const char* key : {"a", "b", "c", "d"})
@@ -216,7 +216,7 @@ TEST_F(InspectTest, DamagedValueIsFoundByVerifyingAndNamedByKey) {
   EXPECT_TRUE(Inspect(bytes, true, 0).damage.empty());
 }
 
-TEST_F(InspectTest, DamagedOldValueOfAnUnfinishedPut) {
+TEST_F(InspectTest, DamagedOldValueOfAnUnfinishedPutIsNamedByKey) {
   const Outcome old = store_->Inline("key", "value");
   (void)store_->Reserve("key", "never lands");
   Bytes bytes = Crashed();
@@ -227,7 +227,7 @@ TEST_F(InspectTest, DamagedOldValueOfAnUnfinishedPut) {
   EXPECT_EQ(Inspect(bytes, false).damage_count, 0U);
 }
 
-TEST_F(InspectTest, DamagedMark) {
+TEST_F(InspectTest, DamagedMarkIsReported) {
   const Outcome put = store_->Inline("key", "value");
   Bytes bytes = Closed();
   Change(&bytes, OffsetOf(put) - put.address.offset_in_slot() + offsetof(format::SegmentHeader, mark));
@@ -236,7 +236,7 @@ TEST_F(InspectTest, DamagedMark) {
   EXPECT_EQ(Inspect(bytes).shards[0].heads[0].objects, 1U);
 }
 
-TEST_F(InspectTest, MarkInTheMiddleOfAnObject) {
+TEST_F(InspectTest, MarkInTheMiddleOfAnObjectIsReported) {
   const Outcome put = store_->Inline("key", "value");
   Bytes bytes = Closed();
   const uint64_t mark = format::SegmentHeader::Mark(put.address.offset_in_slot() + 16);
@@ -246,7 +246,7 @@ TEST_F(InspectTest, MarkInTheMiddleOfAnObject) {
   EXPECT_EQ(Inspect(bytes).damage[0].what, "segment 0 of region 0 has a mark where no object begins");
 }
 
-TEST_F(InspectTest, MissingObjectsBeforeTheMark) {
+TEST_F(InspectTest, MissingObjectsBeforeTheMarkAreReported) {
   store_->Inline("first", "value");
   const Outcome put = store_->Inline("key", "value");
   const Outcome last = store_->Inline("last", "value");
@@ -287,7 +287,7 @@ TEST_F(InspectTest, DamagedKeyIsNamedByItsPlace) {
   EXPECT_EQ(damage.address, put.address.raw());
 }
 
-TEST_F(InspectTest, DamagedEntries) {
+TEST_F(InspectTest, DamagedEntriesAreReportedWithTheirFault) {
   store_->Inline("key", "value");
   const uint64_t at = EntryOffset("key");
   const auto with = [&](format::EntryWord word, auto change_meta) {
@@ -317,7 +317,7 @@ TEST_F(InspectTest, DamagedEntries) {
             "the entry's depth is larger than its block's");
 }
 
-TEST_F(InspectTest, EntriesThatShareAnObject) {
+TEST_F(InspectTest, EntriesThatShareAnObjectAreReported) {
   store_->Inline("key", "value");
   store_->Inline("other", "value");
   Bytes bytes = Crashed();
@@ -331,7 +331,7 @@ TEST_F(InspectTest, EntriesThatShareAnObject) {
   EXPECT_EQ(report.shards[0].used_slots, 128U);
 }
 
-TEST_F(InspectTest, DamagedSegmentHeaderRegionTableAndRecord) {
+TEST_F(InspectTest, DamagedStructuresAreReportedWithTheirFault) {
   const Outcome put = store_->Inline("key", "value");
   const uint64_t segment = store_->geometry().RegionOffset(0);
   const auto changed = [&](uint64_t at) {
@@ -357,7 +357,7 @@ TEST_F(InspectTest, DamagedSegmentHeaderRegionTableAndRecord) {
   (void)put;
 }
 
-TEST_F(InspectTest, SuperblockCopies) {
+TEST_F(InspectTest, StateOfEachSuperblockCopyIsReported) {
   store_->Inline("key", "value");
   const Bytes clean = Closed();
   Bytes bytes = clean;
@@ -417,7 +417,7 @@ TEST_F(InspectTest, InspectionSurvivesRandomDamage) {
   }
 }
 
-TEST(PrintableTest, AnyBytes) {
+TEST(PrintableTest, AnyBytesBecomePrintable) {
   EXPECT_EQ(erda::Printable("plain key-1~"), "plain key-1~");
   EXPECT_EQ(erda::Printable(std::string("a\n\\\0\xff", 5)), "a\\x0a\\\\\\x00\\xff");
 }

@@ -183,7 +183,7 @@ TEST_F(SalvageTest, ExpiryIsKept) {
 
 // Salvage finds the geometry in the older superblock, or in one that is damaged elsewhere. Or it takes the options, or
 // looks for structures. Objects tell the seed.
-TEST_F(SalvageTest, LostSuperblocks) {
+TEST_F(SalvageTest, ValuesAreFoundWithoutSuperblocks) {
   Fill();
   Bytes bytes = Crashed();
   Flip(&bytes, format::kSuperblockOffsets[1] + 20);
@@ -221,7 +221,7 @@ TEST_F(SalvageTest, OtherFormatVersionIsRefused) {
   EXPECT_EQ(Salvage(bytes).status.code(), Code::kInvalidArgument);
 }
 
-TEST_F(SalvageTest, LostRegionTable) {
+TEST_F(SalvageTest, ValuesAreFoundWithoutARegionTable) {
   Fill();
   Bytes bytes = Crashed();
   ZeroTable(&bytes);
@@ -232,7 +232,7 @@ TEST_F(SalvageTest, LostRegionTable) {
 }
 
 // Region words of other regions are wrong, and salvage finds the regions by their segments.
-TEST_F(SalvageTest, RegionTableWithWordsOfOtherRegions) {
+TEST_F(SalvageTest, ValuesAreFoundDespiteSwappedRegionWords) {
   Fill();
   Bytes bytes = Crashed();
   std::swap_ranges(bytes.begin() + format::kRegionTableOffset, bytes.begin() + format::kRegionTableOffset + 8,
@@ -240,7 +240,7 @@ TEST_F(SalvageTest, RegionTableWithWordsOfOtherRegions) {
   EXPECT_TRUE(Salvage(bytes).named == values_);
 }
 
-TEST_F(SalvageTest, LostSegmentHeaders) {
+TEST_F(SalvageTest, ValuesAreFoundWithoutSegmentHeaders) {
   Fill();
   Bytes bytes = Crashed();
   ZeroSegmentHeaders(&bytes);
@@ -265,7 +265,7 @@ TEST_F(SalvageTest, LostIndexBringsBackDeletedValuesUnnamed) {
 }
 
 // All structures are lost but those that the pool's identity needs.
-TEST_F(SalvageTest, LostSuperblocksAndIndex) {
+TEST_F(SalvageTest, ValuesAreFoundWithoutSuperblocksAndIndex) {
   Fill();
   Bytes bytes = Crashed();
   ZeroSuperblocks(&bytes);
@@ -274,7 +274,7 @@ TEST_F(SalvageTest, LostSuperblocksAndIndex) {
   for (const auto& [key, value] : values_) EXPECT_EQ(salvaged.values.at(key), value) << key;
 }
 
-TEST_F(SalvageTest, LogTornAnywhere) {
+TEST_F(SalvageTest, HoleInTheLogCostsOnlyTheValuesInIt) {
   Fill();
   const Bytes sound = Crashed();
   const uint64_t used = g().RegionOffset(3);
@@ -301,7 +301,7 @@ TEST_F(SalvageTest, LogTornAnywhere) {
   }
 }
 
-TEST_F(SalvageTest, TruncatedFile) {
+TEST_F(SalvageTest, TruncatedFileGivesItsValues) {
   Fill();
   Bytes bytes = Crashed();
   bytes.resize(g().RegionOffset(1) + 5000);
@@ -311,7 +311,7 @@ TEST_F(SalvageTest, TruncatedFile) {
   for (const auto& [key, value] : salvaged.named) EXPECT_EQ(value, values_.at(key));
 }
 
-TEST_F(SalvageTest, DamagedNewestIsNamedAndLeftOut) {
+TEST_F(SalvageTest, DamagedNewestVersionIsNamedAndLeftOut) {
   Put("key", "older");
   const Outcome newest = Put("key", "newest");
   Put("other", "value");
@@ -333,7 +333,7 @@ TEST_F(SalvageTest, DamagedNewestIsNamedAndLeftOut) {
 }
 
 // An old index, as from a page that did not reach the disk. Later objects of the server count.
-TEST_F(SalvageTest, IndexOfAnEarlierTime) {
+TEST_F(SalvageTest, IndexOfAnEarlierTimeHidesNoLaterValue) {
   Put("changed", "old");
   Put("same", "value");
   const Bytes before = Crashed();
@@ -480,7 +480,7 @@ TEST_F(SalvageTest, ForgedVersionZeroIsOlderThanADamagedOne) {
   EXPECT_EQ(salvaged.report.older, 1U);
 }
 
-TEST_F(SalvageTest, CleanedPool) {
+TEST_F(SalvageTest, ValuesOfACleanedPoolAreFound) {
   for (int i = 0; i < 60; ++i) Put("key" + std::to_string(i % 20), "value" + std::to_string(i) + std::string(600, 'v'));
   store_->cleaning().Begin();
   store_->Clean();

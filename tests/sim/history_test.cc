@@ -93,7 +93,7 @@ TEST(LinearizabilityChecker, KeepsTheOrderOfOneClientsOperations) {
 
 // One copy does one operation at a time, with an interval around each point: always linearizable. With one get of a
 // value that was overwritten before the get began: never.
-TEST(LinearizabilityChecker, TellsRandomHistoriesFromForgedOnes) {
+TEST(LinearizabilityChecker, DistinguishesRandomHistoriesFromForgedOnes) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);
     const uint64_t count = 10 + random.Uniform(60);
@@ -364,7 +364,7 @@ TEST(LinearizabilityChecker, AgreesWithTryingEveryOrder) {
   EXPECT_GT(expiries, 10'000U);
 }
 
-TEST(Counts, AddUp) {
+TEST(Counts, CountsOfHistoriesAddUp) {
   const std::vector<Count> counts = {{1, 2, 1, Code::kOk},
                                      {3, 6, 3, Code::kOk},
                                      {4, 5, 2, Code::kOk},

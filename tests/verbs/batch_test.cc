@@ -57,7 +57,7 @@ TEST_F(BatchTest, WriteImmsAndSendsAreMessages) {
   EXPECT_EQ(batch_.requests().size(), 2U);
 }
 
-TEST_F(BatchTest, EmptyBatchIsNone) {
+TEST_F(BatchTest, EmptyBatchHasNoRequests) {
   ASSERT_TRUE(batch_.Take({}, copy_).ok());
   EXPECT_TRUE(batch_.requests().empty());
   EXPECT_EQ(batch_.messages(), 0U);

@@ -496,7 +496,7 @@ TEST_F(VerbsChannelTest, MessagesThatCameBeforeTheEndAreDelivered) {
   EXPECT_EQ(polled[1].kind, OpKind::kClosed);
 }
 
-TEST_F(VerbsChannelTest, EndBeforeTheLastStepIsAnEnd) {
+TEST_F(VerbsChannelTest, PeerThatRejectsTheLastStepClosesTheChannel) {
   const auto channel = Connect();
   Happen(RDMA_CM_EVENT_REJECTED);
   ExpectClosed(*channel, Code::kUnavailable);

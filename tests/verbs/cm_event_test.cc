@@ -22,7 +22,7 @@ Refusal Refuse(std::vector<std::byte> bytes, int status) {
   return ReadRefusal(event);
 }
 
-TEST(CmEvent, EachEndHasAReason) {
+TEST(CmEvent, EachEventThatEndsAChannelHasAReason) {
   for (const auto event :
        {RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ROUTE_ERROR, RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_UNREACHABLE,
         RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_DEVICE_REMOVAL}) {
@@ -30,7 +30,7 @@ TEST(CmEvent, EachEndHasAReason) {
   }
 }
 
-TEST(CmEvent, OtherEventsEndNothing) {
+TEST(CmEvent, OtherEventsEndNoChannel) {
   for (const auto event : {RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ESTABLISHED,
                            RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_TIMEWAIT_EXIT, RDMA_CM_EVENT_ADDR_CHANGE}) {
     EXPECT_EQ(EndOf(event), "") << event;

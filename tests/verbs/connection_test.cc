@@ -80,7 +80,7 @@ TEST_F(ConnectionTest, QueuePairThatCannotDisconnectFailsAtOnce) {
   connection_->DestroyPair();
 }
 
-TEST_F(ConnectionTest, DeviceThatChangesNoQueuePairIsDead) {
+TEST_F(ConnectionTest, DeviceThatCannotChangeAQueuePairCountsAsDead) {
   ASSERT_TRUE(CreatePair().ok());
   rdma_.disconnect_fails = true;
   rdma_.modify_fails = true;

@@ -68,7 +68,7 @@ TEST_F(CqTest, GrowthDoublesAtLeast) {
   EXPECT_EQ(Cq::GrownTo(UINT32_MAX - 5, UINT32_MAX - 4, UINT32_MAX), UINT32_MAX);
 }
 
-TEST_F(CqTest, PollTakesWhatFits) {
+TEST_F(CqTest, PollReturnsNoMoreThanFits) {
   Create(100);
   for (uint64_t id = 0; id < 3; ++id) {
     ibv_wc wc{};

@@ -38,7 +38,7 @@ TEST_F(VerbsDeviceTest, AbilitiesAreThoseOfTheDevice) {
   EXPECT_FALSE(device_->limits().windows_have_bounds);
 }
 
-TEST_F(VerbsDeviceTest, LibraryWithoutWindowsHasNone) {
+TEST_F(VerbsDeviceTest, LibraryWithoutWindowsGivesNoWindows) {
   rdma_.has_windows = false;
   Open();
   EXPECT_FALSE(device_->capabilities().memory_windows);
@@ -88,7 +88,7 @@ TEST_F(VerbsDeviceTest, LackOfMemoryIsNoReasonForPaging) {
   EXPECT_EQ(Register().code(), Code::kResourceExhausted);
 }
 
-TEST_F(VerbsDeviceTest, OtherDomainIsOneOfTheSameDevice) {
+TEST_F(VerbsDeviceTest, SecondDomainBelongsToTheSameDevice) {
   Open();
   auto other = Device::WithOtherDomain(device_);
   ASSERT_TRUE(other.ok()) << other.status().ToString();

@@ -42,7 +42,7 @@ TEST_F(MessageCreditTest, BatchHasRoomAsAWholeOrNotAtAll) {
   EXPECT_EQ(Send(2), MessageRoom::kTaken) << "the refused batch counts nothing";
 }
 
-TEST_F(MessageCreditTest, NoMessageNeedsNoRoom) {
+TEST_F(MessageCreditTest, BatchWithoutMessagesNeedsNoRoom) {
   ASSERT_EQ(Send(kDepth), MessageRoom::kTaken);
   EXPECT_EQ(Send(0), MessageRoom::kTaken);
   MessageCredit early(kDepth);

@@ -42,7 +42,7 @@ class ReceivesTest : public DeviceTest {
   Cq cq_;
 };
 
-TEST_F(ReceivesTest, OwnReceivesAreApart) {
+TEST_F(ReceivesTest, OwnReceivesDoNotOverlap) {
   OwnReceives receives;
   ASSERT_TRUE(receives.Open(*device_, rdma_.pair(), 7, 20).ok());
   EXPECT_TRUE(AreApart(7, 20));

@@ -82,7 +82,7 @@ TEST_F(SendQueueTest, RequestsBeyondTheRoomWait) {
   EXPECT_EQ(rdma_.sent.size(), 20U);
 }
 
-TEST_F(SendQueueTest, LaterRequestWaitsBehindThoseThatWait) {
+TEST_F(SendQueueTest, LaterRequestWaitsForEarlierOnesThatWait) {
   Open();
   ASSERT_EQ(PostWrites(0, 20), 0);
   ASSERT_TRUE(queue_.Take(14, &taken_));
@@ -112,7 +112,7 @@ TEST_F(SendQueueTest, ClosedQueueSendsNothing) {
   EXPECT_EQ(Flush(), Range(15, 6));
 }
 
-TEST_F(SendQueueTest, SomeRequestsAskForACompletionUnasked) {
+TEST_F(SendQueueTest, SomeUnsignaledRequestsAskTheDeviceForACompletion) {
   Open();
   for (uint32_t i = 1; i <= 8; ++i) {
     ASSERT_EQ(Post(Make(OpKind::kWrite, i, false)), 0);
@@ -266,7 +266,7 @@ TEST_F(SendQueueTest, LateCompletionTakesNothing) {
   EXPECT_EQ(Flush(), Range(2, 1));
 }
 
-TEST_F(SendQueueTest, CompletionOfARequestTellsTheCallerWhatItWas) {
+TEST_F(SendQueueTest, CompletionHasTheKindIdAndBytesOfItsRequest) {
   PostedRequest posted = PostedOf(Make(OpKind::kWriteImm, 77, false));
   posted.bytes = 12;
   const Completion completion = CompletionOf(nullptr, posted, Code::kUnavailable);
@@ -278,7 +278,7 @@ TEST_F(SendQueueTest, CompletionOfARequestTellsTheCallerWhatItWas) {
   EXPECT_EQ(CompletionOf(nullptr, close, Code::kOk).kind, OpKind::kWindowClosed);
 }
 
-TEST_F(SendQueueTest, CallerHearsOfItsOwnRequestsAlone) {
+TEST_F(SendQueueTest, CallerGetsCompletionsOfItsOwnRequestsOnly) {
   for (const Purpose purpose : {Purpose::kCaller, Purpose::kCloseWindow}) EXPECT_TRUE(IsTold(purpose));
   for (const Purpose purpose : {Purpose::kGreet, Purpose::kTellCredit, Purpose::kAskCredit, Purpose::kKeepAlive,
                                 Purpose::kOpenWindow, Purpose::kLast}) {

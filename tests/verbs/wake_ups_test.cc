@@ -75,7 +75,7 @@ TEST_F(WakeUpsTest, DescriptorInErrorIsWatchedNoMore) {
   ::close(ends[1]);
 }
 
-TEST_F(WakeUpsTest, NoDescriptorCannotBeWatched) { EXPECT_FALSE(wake_ups_.Watch(-1).ok()); }
+TEST_F(WakeUpsTest, InvalidDescriptorIsRefused) { EXPECT_FALSE(wake_ups_.Watch(-1).ok()); }
 
 }  // namespace
 }  // namespace erda::fabric::verbs

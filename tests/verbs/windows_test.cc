@@ -60,7 +60,7 @@ TEST_F(WindowsTest, KeyIsTheNextKeyOfTheWindow) {
   EXPECT_NE(Allocate(), key);
 }
 
-TEST_F(WindowsTest, WindowWithARegionOfItsOwnIsBoundThere) {
+TEST_F(WindowsTest, WindowWithASeparateRegionIsBoundThere) {
   UniqueMr own = Register();
   const ibv_mr* const region = own.get();
   const uint32_t key = Allocate(std::move(own));

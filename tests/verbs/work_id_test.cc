@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kLastChannel = (uint32_t{1} << 31) - 1;
 
-TEST(WorkId, IdReturnsItsParts) {
+TEST(WorkId, WorkIdReturnsItsParts) {
   for (const uint32_t channel : {0U, 1U, 77U, kLastChannel}) {
     for (const uint32_t number : {0U, 1U, 127U, UINT32_MAX}) {
       const WorkId send(WorkId::OfSend(channel, number).word());

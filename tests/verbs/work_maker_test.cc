@@ -59,7 +59,7 @@ TEST_F(WorkMakerTest, LocalBytesAreOnePiece) {
   EXPECT_EQ(piece_.lkey, 7U);
 }
 
-TEST_F(WorkMakerTest, NoLocalBytesAreNoPiece) {
+TEST_F(WorkMakerTest, WorkWithoutLocalBytesHasNoPiece) {
   const ibv_send_wr& work = Make(RequestOf(OpKind::kWriteImm, 0));
   EXPECT_EQ(work.num_sge, 0);
   EXPECT_EQ(work.sg_list, nullptr);

@@ -259,12 +259,14 @@ void RunAll(const std::vector<FlushMethod>& flushes, bool cleaning = false) {
   EXPECT_GT(totals.crashes_of_cleaning, 50);
 }
 
-TEST(RecoveryRandomTest, NoFlush) { RunAll({FlushMethod::kNone}); }
-TEST(RecoveryRandomTest, ServerFlush) { RunAll({FlushMethod::kServerFlush}); }
-TEST(RecoveryRandomTest, ReadAfterWrite) { RunAll({FlushMethod::kReadAfterWrite}); }
-TEST(RecoveryRandomTest, SessionsOfBothKinds) { RunAll({FlushMethod::kServerFlush, FlushMethod::kReadAfterWrite}); }
-TEST(RecoveryRandomTest, CleaningWithNoFlush) { RunAll({FlushMethod::kNone}, true); }
-TEST(RecoveryRandomTest, CleaningWithSessionsOfBothKinds) {
+TEST(RecoveryRandomTest, RecoversWithoutFlushes) { RunAll({FlushMethod::kNone}); }
+TEST(RecoveryRandomTest, RecoversWithServerFlush) { RunAll({FlushMethod::kServerFlush}); }
+TEST(RecoveryRandomTest, RecoversWithReadAfterWrite) { RunAll({FlushMethod::kReadAfterWrite}); }
+TEST(RecoveryRandomTest, RecoversWithSessionsOfBothFlushMethods) {
+  RunAll({FlushMethod::kServerFlush, FlushMethod::kReadAfterWrite});
+}
+TEST(RecoveryRandomTest, RecoversFromCleaningWithoutFlushes) { RunAll({FlushMethod::kNone}, true); }
+TEST(RecoveryRandomTest, RecoversFromCleaningWithSessionsOfBothFlushMethods) {
   RunAll({FlushMethod::kServerFlush, FlushMethod::kReadAfterWrite}, true);
 }
 

@@ -156,7 +156,7 @@ TEST_P(ReopenTest, FullSegmentsAreMarkedSettledWhenNothingInThemIsInFlight) {
   EXPECT_EQ(store_.SegmentStateOf(superseded), SegmentState::kSettled);
 }
 
-TEST_P(ReopenTest, EveryHeadOfAShardWorks) {
+TEST_P(ReopenTest, EveryHeadOfAShardKeepsItsValues) {
   StoreOptions options = Options();
   options.wish = {0, 1, 4096, 4096, 256};
   options.wish.pool_size = 131072 + 80 * 4096;

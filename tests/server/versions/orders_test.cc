@@ -151,7 +151,7 @@ class OrdersTest : public testing::TestWithParam<FlushMethod> {
 };
 INSTANTIATE_TEST_SUITE_P(Flush, OrdersTest, EveryFlushMethod(), FlushMethodName);
 
-TEST_P(OrdersTest, OnePutWithADeleteASweepAndAnInlinePut) {
+TEST_P(OrdersTest, EveryOrderOfOnePutADeleteASweepAndAnInlinePutIsRight) {
   int runs = 0;
   for (const Ack ack : kAcks) {
     for (const Fate fate : kFates) {
@@ -163,11 +163,13 @@ TEST_P(OrdersTest, OnePutWithADeleteASweepAndAnInlinePut) {
   EXPECT_EQ(runs, 8 * (120 + 60));
 }
 
-TEST_P(OrdersTest, TwoPutsWithADeleteAndAnInlinePut) { EXPECT_EQ(RunTwoPuts("aaabbbdi"), 4 * 16 * 1120); }
+TEST_P(OrdersTest, EveryOrderOfTwoPutsADeleteAndAnInlinePutIsRight) {
+  EXPECT_EQ(RunTwoPuts("aaabbbdi"), 4 * 16 * 1120);
+}
 
-TEST_P(OrdersTest, TwoPutsWithASweep) { EXPECT_EQ(RunTwoPuts("aaabbbs"), 4 * 16 * 140); }
+TEST_P(OrdersTest, EveryOrderOfTwoPutsAndASweepIsRight) { EXPECT_EQ(RunTwoPuts("aaabbbs"), 4 * 16 * 140); }
 
-TEST_P(OrdersTest, ThreePuts) {
+TEST_P(OrdersTest, EveryOrderOfThreePutsIsRight) {
   constexpr std::array kEnds = {Fate::kLandAndCommit, Fate::kTornAndDie};
   int runs = 0;
   for (const Ack ack : kAcks) {

@@ -55,7 +55,7 @@ TEST_P(PublishTest, TheValueIsEmptyOrAsLargeAsASegmentHolds) {
   EXPECT_EQ(store_.Get("k"), "");
 }
 
-TEST_P(PublishTest, AKeyOfTheLargestSizeWorksOnEveryPath) {
+TEST_P(PublishTest, KeyOfTheLargestSizeIsStoredOnEveryPath) {
   const std::string key(format::kKeyBytesMax, 'k');
   store_.Inline(key, "v1");
   store_.Land(store_.Reserve(key, "v2"));
