@@ -7,15 +7,16 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/map_shared.h"
 
 namespace erda {
 
 namespace {
 
-Result<std::span<std::byte>> MapWhole(int fd, size_t size, int protection) {
-  void* at = ::mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) return ErrnoStatus("cannot map " + std::to_string(size) + " bytes of shared memory");
-  return std::span<std::byte>(static_cast<std::byte*>(at), size);
+Result<std::span<std::byte>> MapWhole(int fd, size_t size, bool writable) {
+  const std::span<std::byte> bytes = MapShared(fd, size, writable);
+  if (bytes.empty()) return ErrnoStatus("cannot map " + std::to_string(size) + " bytes of shared memory");
+  return bytes;
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ Result<SharedMemory> SharedMemory::Create(const std::string& name, size_t size, 
   if (::fchmod(fd.get(), 0600) != 0) return ErrnoStatus("cannot keep shared memory from other users");
   UniqueFd read_only(::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_RDONLY | O_CLOEXEC));
   if (!read_only) return ErrnoStatus("cannot open shared memory for reading");
-  auto bytes = MapWhole(fd.get(), size, PROT_READ | PROT_WRITE);
+  auto bytes = MapWhole(fd.get(), size, true);
   if (!bytes.ok()) return bytes.status();
   SharedMemory memory(*bytes, std::move(fd), std::move(read_only));
   // The mapping above stays writable. With the seal, no descriptor of any user is enough to map the memory for writing.
@@ -69,7 +70,7 @@ Result<SharedMemory> SharedMemory::Map(UniqueFd fd, size_t size, bool writable) 
     return Status(Code::kInvalidArgument, "the peer's shared memory has " + std::to_string(info.st_size) +
                                               " bytes, not " + std::to_string(size));
   }
-  auto bytes = MapWhole(fd.get(), size, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+  auto bytes = MapWhole(fd.get(), size, writable);
   if (!bytes.ok()) return bytes.status();
   return SharedMemory(*bytes, std::move(fd), UniqueFd());
 }

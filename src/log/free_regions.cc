@@ -33,6 +33,14 @@ uint32_t FreeRegions::Take(uint32_t others) {
   return first;
 }
 
+uint32_t FreeRegions::Next() const {
+  const uint32_t regions = shape_.geometry().regions_per_shard;
+  for (uint32_t i = 0; i < regions; ++i) {
+    if (const uint32_t number = (next_ + i) % regions; is_free_[number]) return shape_.RegionOf(number);
+  }
+  return kNoRegion;
+}
+
 void FreeRegions::Remove(uint32_t region) {
   is_free_[shape_.NumberOf(region)] = false;
   --count_;

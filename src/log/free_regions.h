@@ -25,6 +25,8 @@ class FreeRegions {
   // Takes the next region out of the set. Returns kNoRegion if fewer than `others` would be left. The caller stores
   // another word for the region.
   uint32_t Take(uint32_t others);
+  // Returns the region at which the next Take begins, or kNoRegion. Reads no word.
+  [[nodiscard]] uint32_t Next() const;
 
  private:
   void Remove(uint32_t region);

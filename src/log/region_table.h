@@ -74,6 +74,9 @@ class RegionTable {
   [[nodiscard]] const HeadSlots& slots() const { return slots_; }
   [[nodiscard]] uint32_t newest_generation() const { return newest_generation_; }
   [[nodiscard]] uint32_t free_regions() const { return free_.count(); }
+  // Returns the free region that Link takes next, if nothing changes until then and its word is not damaged. Returns
+  // kNoRegion if none is free.
+  [[nodiscard]] uint32_t next_free() const { return free_.Next(); }
   [[nodiscard]] const std::vector<EmptiedRegion>& emptied() const { return emptied_; }
   // Returns the bytes of all regions that are not runs of the index.
   [[nodiscard]] uint64_t bytes_total() const {

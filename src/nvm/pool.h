@@ -58,6 +58,17 @@ class Pool {
   // Returns true if the kernel writes the pages to a disk. It finds changed pages by the CPU's stores, and misses the
   // stores of a NIC.
   [[nodiscard]] virtual bool written_back() const { return false; }
+  // Which pages MakeReady makes.
+  enum class Ahead : uint8_t {
+    kNothing,    // The medium's own pages are mapped: nothing is made.
+    kPages,      // A file on a disk.
+    kLargePages  // Memory on no disk.
+  };
+  [[nodiscard]] virtual Ahead ahead() const { return Ahead::kNothing; }
+  // Makes the pages of a range, so that the next stores there cause no fault in this process, and with large pages few
+  // in others. Changes no byte. Takes a microsecond or more for each page. Any thread may call it.
+  void MakeReady(uint64_t offset, uint64_t size);
+
   // Removes the file if this Open created it. The owner calls it when it could not make a pool of the file.
   virtual void RemoveIfCreated() = 0;
 

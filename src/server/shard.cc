@@ -133,6 +133,7 @@ void Shard::Reply() {
 size_t Shard::Clean(bool was_busy) {
   if (awaits_room()) data_.CountKeys();
   const size_t cleaned = data_.cleaning().Step();
+  data_.pages_ahead().Step();
   if (was_busy && ++busy_polls_ % kPollsPerAge == 0) {
     data_.versions().delegating().Age();
     if (awaits_room()) data_.cleaning().AwaitChunks(kAgeTime);

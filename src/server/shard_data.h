@@ -14,6 +14,7 @@
 #include "nvm/writer.h"
 #include "server/cleaner/cleaner.h"
 #include "server/cleaning/cleaning_policy.h"
+#include "server/cleaning/pages_ahead.h"
 #include "server/control/control_memory.h"
 #include "server/pool/formatted_pool.h"
 #include "server/sessions/shard_options.h"
@@ -36,7 +37,10 @@ class ShardData {
   Status Verify(const std::function<void(std::string_view key)>& on_damage, RecoveryReport* report) {
     return versions_.part().Verify(on_damage, report);
   }
-  void BeginCleaning() { cleaning_.Begin(); }
+  void BeginCleaning() {
+    cleaning_.Begin();
+    pages_ahead_.Begin();
+  }
   // `told` hears of each key whose value the shard finds damaged while it works. The key is empty if nobody can know it
   // any more.
   void OnDamage(std::function<void(std::string_view key)> told) { cleaning_.on_damage = std::move(told); }
@@ -55,6 +59,7 @@ class ShardData {
   [[nodiscard]] Versions& versions() { return versions_; }
   [[nodiscard]] const Versions& versions() const { return versions_; }
   [[nodiscard]] CleaningPolicy& cleaning() { return cleaning_; }
+  [[nodiscard]] PagesAhead& pages_ahead() { return pages_ahead_; }
   [[nodiscard]] Cleaner& cleaner() { return cleaner_; }
   [[nodiscard]] CleanQueues& clean_queues() { return clean_queues_; }
   [[nodiscard]] const nvm::Writer& nvm() const { return nvm_; }
@@ -66,6 +71,7 @@ class ShardData {
   CleanQueues clean_queues_;
   Cleaner cleaner_;
   CleaningPolicy cleaning_;
+  PagesAhead pages_ahead_;
   Nanoseconds merging_since_{0};
 };
 

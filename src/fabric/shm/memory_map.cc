@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/map_shared.h"
 
 namespace erda::fabric::shm {
 
@@ -54,9 +55,9 @@ Result<std::shared_ptr<Mapping>> MemoryMaps::Map(const UniqueFd& fd, size_t size
   if (const auto found = maps_.find(key); found != maps_.end()) {
     if (auto mapping = found->second.lock()) return mapping;
   }
-  void* at = ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (at == MAP_FAILED) return ErrnoStatus("cannot map " + std::to_string(size) + " bytes of the peer's memory");
-  auto mapping = std::make_shared<Mapping>(std::span(static_cast<std::byte*>(at), size));
+  const std::span<std::byte> bytes = MapShared(fd.get(), size, writable);
+  if (bytes.empty()) return ErrnoStatus("cannot map " + std::to_string(size) + " bytes of the peer's memory");
+  auto mapping = std::make_shared<Mapping>(bytes);
   maps_[key] = mapping;
   return mapping;
 }

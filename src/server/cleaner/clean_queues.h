@@ -12,6 +12,7 @@
 #include "format/log_address.h"
 #include "server/cleaner/cleaner_bell.h"
 #include "server/cleaner/expiring_puts.h"
+#include "server/cleaner/page_orders.h"
 
 namespace erda::server {
 
@@ -112,6 +113,7 @@ struct CleanQueues {
   SpscQueue<CleanOrder, 64> orders;
   ProposalQueue proposals;
   CleanerBell bell;
+  PageOrders pages;
   ExpiringPuts expiring_puts;
   // The shard sets the pace by `allowance`: how many bytes of the log the cleaner may have walked in all. `walked` is
   // how many it has walked. Relaxed: neither number orders any other memory.

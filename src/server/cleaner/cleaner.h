@@ -22,6 +22,7 @@
 #include "server/cleaner/expiry_rounds.h"
 #include "server/cleaner/expiry_sweep.h"
 #include "server/cleaner/named_objects.h"
+#include "server/cleaner/page_maker.h"
 #include "server/cleaner/region_merge.h"
 #include "server/cleaner/region_zeroer.h"
 #include "server/cleaner/scrubber.h"
@@ -61,6 +62,7 @@ class Cleaner {
   NamedObjects objects_;
   RegionMerge merge_;
   RegionZeroer zeroer_;
+  PageMaker pages_;
   ExpiryLook look_;
   ExpirySweep sweep_;
   ExpiryRounds rounds_;

@@ -1,0 +1,17 @@
+// Shared mappings of files and memfds, placed so that the kernel can map them by large pages.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace erda {
+
+// The page that one entry of a higher table maps on x86-64.
+inline constexpr size_t kLargePage = 2 << 20;
+
+// Maps the first `size` bytes. If they are as long as a large page, they begin at a multiple of it. Elsewhere no page
+// of the mapping could be large. Returns no bytes if the kernel refuses; errno then has the reason. The caller unmaps
+// them.
+std::span<std::byte> MapShared(int fd, size_t size, bool writable);
+
+}  // namespace erda

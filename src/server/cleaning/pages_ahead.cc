@@ -1,0 +1,78 @@
+#include "server/cleaning/pages_ahead.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/map_shared.h"
+#include "format/index_entry.h"
+
+namespace erda::server {
+
+using Ahead = nvm::Pool::Ahead;
+
+namespace {
+
+// Bytes that the log grows between two looks.
+constexpr uint64_t kBetweenLooks = 512 << 10;
+constexpr uint64_t kFilePiece = 64 << 10;
+
+}  // namespace
+
+PagesAhead::PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard, Ahead ahead,
+                       CleanQueues& queues)
+    : log_(log),
+      geometry_(geometry),
+      shard_(shard),
+      queues_(queues),
+      ahead_(ahead),
+      piece_(ahead == Ahead::kLargePages ? kLargePage : kFilePiece),
+      heads_(geometry.heads_per_shard) {}
+
+// Entries stand at random places of the index, so nearly each new key would find a new page. Pages of a file are not
+// made for the index: the kernel would write all of them to the disk.
+void PagesAhead::Begin() {
+  if (ahead_ == Ahead::kNothing) return;
+  if (ahead_ == Ahead::kLargePages) {
+    (void)Push({geometry_.FirstSlotOffset(shard_, 0), geometry_.index_slots * sizeof(format::IndexEntry)});
+  }
+  Look();
+}
+
+void PagesAhead::Look() {
+  const uint32_t first = shard_ * geometry_.heads_per_shard;
+  for (uint32_t i = 0; i < heads_.size(); ++i) LookAt(first + i, &heads_[i]);
+  due_ = log_.tails().appended() + kBetweenLooks;
+}
+
+void PagesAhead::LookAt(uint32_t head, Reached* at) {
+  const log::Tails& tails = log_.tails();
+  const log::SegmentId open = tails.OpenSegment(head);
+  uint64_t end = geometry_.region_size;  // Without a segment, only the next region counts.
+  if (!open.none()) {
+    if (at->region != open.region) *at = next_.region == open.region ? next_ : Reached{open.region, 0};
+    end = (open.segment + 1) * geometry_.segment_size - tails.RoomLeft(head);
+    at->bytes = std::max(at->bytes, AlignDown(end, piece_));
+    if (!Order(at, end + kAhead)) return;
+  }
+  if (end + kAhead <= geometry_.region_size) return;
+  const uint32_t next = log_.regions().next_free();
+  if (next == log::kNoRegion) return;
+  if (next_.region != next) next_ = {next, 0};
+  (void)Order(&next_, end + kAhead - geometry_.region_size);
+}
+
+bool PagesAhead::Order(Reached* at, uint64_t until) {
+  until = std::min(AlignUp(until, piece_), geometry_.region_size);
+  if (until <= at->bytes) return true;
+  if (!Push({geometry_.RegionOffset(at->region) + at->bytes, until - at->bytes})) return false;
+  at->bytes = until;
+  return true;
+}
+
+bool PagesAhead::Push(const PageOrder& order) {
+  const bool pushed = queues_.pages.Push(order);
+  if (pushed) queues_.bell.Ring();
+  return pushed;
+}
+
+}  // namespace erda::server

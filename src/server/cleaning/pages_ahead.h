@@ -1,0 +1,56 @@
+// Keeps pages ready where a shard's log will grow next. So neither the shard nor a client waits until the kernel has
+// made them (docs/design.md, "Pages ahead").
+//
+// Owns how far the pages of each head are ordered. The shard's thread calls it. The cleaner's thread makes the pages.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "format/geometry.h"
+#include "log/shard_log.h"
+#include "nvm/pool.h"
+#include "server/cleaner/clean_queues.h"
+
+namespace erda::server {
+
+class PagesAhead {
+ public:
+  // How many bytes after the end of each head are ready, or ordered.
+  static constexpr uint64_t kAhead = 4 << 20;
+
+  PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard, nvm::Pool::Ahead ahead,
+             CleanQueues& queues);
+
+  // Orders the first pages. Requires: the pool was taken up.
+  void Begin();
+  // Orders pages if the log has come near to the end of the ordered ones. Every step of the shard calls it.
+  void Step() {
+    if (log_.tails().appended() >= due_) Look();
+  }
+
+ private:
+  // The pages of a region up to here are ordered.
+  struct Reached {
+    uint32_t region = log::kNoRegion;
+    uint64_t bytes = 0;
+  };
+
+  void Look();
+  void LookAt(uint32_t head, Reached* at);
+  // Orders the pages of the region up to this byte. Returns false if the queue has no room.
+  bool Order(Reached* at, uint64_t until);
+  bool Push(const PageOrder& order);
+
+  const log::ShardLog& log_;
+  const format::Geometry& geometry_;
+  const uint32_t shard_;
+  CleanQueues& queues_;
+  const nvm::Pool::Ahead ahead_;
+  const uint64_t piece_;  // Orders end at its multiples: a large page is made as a whole.
+  std::vector<Reached> heads_;
+  Reached next_;               // The free region that a head takes next.
+  uint64_t due_ = UINT64_MAX;  // The bytes appended at which to look again.
+};
+
+}  // namespace erda::server

@@ -1,0 +1,170 @@
+#include "server/cleaning/pages_ahead.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/temporary_folder.h"
+#include "nvm/pool.h"
+#include "server/cleaner/page_maker.h"
+#include "server/store.h"
+
+namespace erda::server {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr uint64_t kMiB = 1 << 20;
+
+int64_t FaultsOfThisThread() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
+
+// A store over a pool of regions of 8 MiB, which is a file or in DRAM, with the two sides of its pages.
+class PagesAheadTest : public testing::TestWithParam<const char*> {
+ protected:
+  PagesAheadTest() {
+    StoreOptions options;
+    options.wish = {96 * kMiB, 1, 8 * kMiB, 2 * kMiB, 4096};
+    const std::string path = *GetParam() == 'd' ? GetParam() : folder_ / GetParam();
+    auto pool = nvm::Pool::Open({.path = path, .size = options.wish.pool_size});
+    EXPECT_TRUE(pool.ok()) << pool.status().message();
+    store_.emplace(options, *std::move(pool));
+    ahead_.emplace(store_->versions().log(), store_->geometry(), 0, store_->pool().ahead(), queues_);
+    maker_.emplace(store_->pool(), queues_.pages);
+  }
+  // The cleaner's thread makes all that is ordered.
+  void Make() {
+    while (maker_->Step()) {
+    }
+  }
+  // Puts this many bytes of values in all. Returns the faults of the puts alone.
+  int64_t FaultsOfPuts(uint64_t bytes, bool steps) {
+    const std::string value(1000, 'v');
+    int64_t faults = 0;
+    for (uint64_t put = 0; put < bytes / value.size(); ++put) {
+      const int64_t before = FaultsOfThisThread();
+      EXPECT_EQ(store_->Inline("key" + std::to_string(put % 16), value).code, Code::kOk);
+      faults += FaultsOfThisThread() - before;
+      if (steps) {
+        ahead_->Step();
+        Make();
+      }
+    }
+    return faults;
+  }
+
+  // Returns the offset in the pool where the next put goes.
+  [[nodiscard]] uint64_t EndOfLog() {
+    const log::Tails& tails = store_->versions().log().tails();
+    const log::SegmentId open = tails.OpenSegment(0);
+    const auto& geometry = store_->geometry();
+    return geometry.RegionOffset(open.region) + (open.segment + 1) * geometry.segment_size - tails.RoomLeft(0);
+  }
+  [[nodiscard]] bool IsInMemory(uint64_t offset, uint64_t size) {
+    const std::span<std::byte> bytes = store_->pool().view().bytes.subspan(offset / kPage * kPage, size);
+    std::vector<unsigned char> pages((size + kPage - 1) / kPage);
+    EXPECT_EQ(::mincore(bytes.data(), bytes.size(), pages.data()), 0);
+    return std::ranges::all_of(pages, [](unsigned char page) { return (page & 1) != 0; });
+  }
+
+  TemporaryFolder folder_;
+  CleanQueues queues_;
+  std::optional<Store> store_;
+  std::optional<PagesAhead> ahead_;
+  std::optional<PageMaker> maker_;
+};
+
+// Through three regions and into a fourth one.
+constexpr uint64_t kPut = 28 * kMiB;
+// Pages that are not the log's: the index, the region table, the heap.
+constexpr int64_t kOtherFaults = 64;
+
+// The kernel gives DRAM page by page. A file system may give a file more with one fault.
+TEST_P(PagesAheadTest, WithoutItPutsIntoANewPoolMakeThePages) {
+  if (*GetParam() == 'd') {
+    EXPECT_GT(FaultsOfPuts(kPut, false), static_cast<int64_t>(kPut / kPage) / 2);
+  } else {
+    (void)FaultsOfPuts(kMiB, false);
+    EXPECT_FALSE(IsInMemory(EndOfLog(), PagesAhead::kAhead));
+  }
+}
+
+TEST_P(PagesAheadTest, ThePagesAfterTheEndOfTheLogAreInMemory) {
+  ahead_->Begin();
+  Make();
+  for (int i = 0; i < 20; ++i) {
+    (void)FaultsOfPuts(kMiB / 2, true);
+    const uint64_t left = store_->geometry().region_size - EndOfLog() % store_->geometry().region_size;
+    EXPECT_TRUE(IsInMemory(EndOfLog(), std::min(left, PagesAhead::kAhead - kMiB)));
+  }
+}
+
+TEST_P(PagesAheadTest, PutsIntoPagesThatAreReadyDoNotFault) {
+  ahead_->Begin();
+  Make();
+  EXPECT_LT(FaultsOfPuts(kPut, true), kOtherFaults);
+}
+
+TEST_P(PagesAheadTest, PagesAreMadeNoFurtherThanALittleAhead) {
+  ahead_->Begin();
+  uint64_t ordered = 0;
+  while (const auto order = queues_.pages.Pop()) {
+    const bool is_log = order->offset >= store_->geometry().regions_offset;
+    if (is_log) ordered += order->bytes;
+  }
+  EXPECT_GE(ordered, PagesAhead::kAhead);
+  EXPECT_LE(ordered, PagesAhead::kAhead + 2 * kMiB);
+}
+
+TEST_P(PagesAheadTest, AFullQueueOfOrdersLosesNoPages) {
+  ahead_->Begin();
+  while (queues_.pages.Push({0, 1})) {
+  }
+  (void)FaultsOfPuts(2 * kMiB, false);
+  ahead_->Step();  // finds no room
+  Make();
+  (void)FaultsOfPuts(kMiB, false);
+  ahead_->Step();
+  Make();
+  EXPECT_LT(FaultsOfPuts(kPut / 2, true), kOtherFaults);
+}
+
+TEST_P(PagesAheadTest, OrdersStayInTheShardsRegions) {
+  ahead_->Begin();
+  const auto& geometry = store_->geometry();
+  for (int i = 0; i < 60; ++i) {
+    (void)FaultsOfPuts(kMiB, false);
+    if (store_->versions().log().regions().free_regions() == 1) break;
+    ahead_->Step();
+    while (const auto order = queues_.pages.Pop()) {
+      EXPECT_GT(order->bytes, 0);
+      EXPECT_LE(order->offset + order->bytes, geometry.pool_size);
+      if (order->offset < geometry.regions_offset) continue;  // the index
+      const uint64_t in_region = (order->offset - geometry.regions_offset) % geometry.region_size;
+      EXPECT_LE(in_region + order->bytes, geometry.region_size);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Medium, PagesAheadTest, testing::Values("dram:", "file"));
+
+TEST(PagesAheadOfAMediumTest, AMediumThatMapsItsOwnPagesGetsNoOrders) {
+  Store store;
+  CleanQueues queues;
+  PagesAhead ahead(store.versions().log(), store.geometry(), 0, nvm::Pool::Ahead::kNothing, queues);
+  ahead.Begin();
+  ahead.Step();
+  EXPECT_FALSE(queues.pages.Pop());
+}
+
+}  // namespace
+}  // namespace erda::server
