@@ -13,19 +13,29 @@ namespace {
 // processor may have to wait. A large page cannot be made in parts.
 constexpr uint64_t kSmallStep = 64 << 10;
 
+// The log may have come this much nearer since the shard's last look, and until the pages are made.
+constexpr uint64_t kMargin = 1 << 20;
+
 }  // namespace
+
+// While the kernel makes a large page, a store into it waits, and longer if this thread has to wait for a processor.
+bool PageMaker::IsLate() const {
+  return order_.reached_at != PageOrder::kNever &&
+         orders_.appended.load(std::memory_order_relaxed) + kMargin >= order_.reached_at;
+}
 
 bool PageMaker::Step() {
   if (order_.bytes == 0) {
-    const auto next = orders_.Pop();
+    const auto next = orders_.queue.Pop();
     if (!next) return false;
     order_ = *next;
   }
   const uint64_t step = pool_.ahead() == nvm::Pool::Ahead::kLargePages ? kLargePage : kSmallStep;
   const uint64_t bytes = std::min(order_.bytes, AlignDown(order_.offset + step, step) - order_.offset);
-  pool_.MakeReady(order_.offset, bytes);
+  if (!IsLate()) pool_.MakeReady(order_.offset, bytes);
   order_.offset += bytes;
   order_.bytes -= bytes;
+  if (order_.reached_at != PageOrder::kNever) order_.reached_at += bytes;
   return true;
 }
 

@@ -13,10 +13,12 @@ class PageMaker {
  public:
   PageMaker(nvm::Pool& pool, PageOrders& orders) : pool_(pool), orders_(orders) {}
 
-  // Makes the next pages that are ordered. Returns false if no order is left.
+  // Makes the next pages that are ordered, unless the log is too near. Returns false if no order is left.
   bool Step();
 
  private:
+  [[nodiscard]] bool IsLate() const;
+
   nvm::Pool& pool_;
   PageOrders& orders_;
   PageOrder order_;  // The part that is not made yet.

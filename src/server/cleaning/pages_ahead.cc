@@ -42,6 +42,7 @@ void PagesAhead::Look() {
   const uint32_t first = shard_ * geometry_.heads_per_shard;
   for (uint32_t i = 0; i < heads_.size(); ++i) LookAt(first + i, &heads_[i]);
   due_ = log_.tails().appended() + kBetweenLooks;
+  queues_.pages.appended.store(log_.tails().appended(), std::memory_order_relaxed);
 }
 
 void PagesAhead::LookAt(uint32_t head, Reached* at) {
@@ -52,25 +53,29 @@ void PagesAhead::LookAt(uint32_t head, Reached* at) {
     if (at->region != open.region) *at = next_.region == open.region ? next_ : Reached{open.region, 0};
     end = (open.segment + 1) * geometry_.segment_size - tails.RoomLeft(head);
     at->bytes = std::max(at->bytes, AlignDown(end, piece_));
-    if (!Order(at, end + kAhead)) return;
+    if (!Order(at, end, end + kAhead)) return;
   }
   if (end + kAhead <= geometry_.region_size) return;
   const uint32_t next = log_.regions().next_free();
   if (next == log::kNoRegion) return;
   if (next_.region != next) next_ = {next, 0};
-  (void)Order(&next_, end + kAhead - geometry_.region_size);
+  // The log reaches byte 0 of the next region after the rest of this one.
+  (void)Order(&next_, end - geometry_.region_size, end + kAhead - geometry_.region_size);
 }
 
-bool PagesAhead::Order(Reached* at, uint64_t until) {
+// Before the first put the log is near to no byte.
+bool PagesAhead::Order(Reached* at, uint64_t end, uint64_t until) {
   until = std::min(AlignUp(until, piece_), geometry_.region_size);
   if (until <= at->bytes) return true;
-  if (!Push({geometry_.RegionOffset(at->region) + at->bytes, until - at->bytes})) return false;
+  const uint64_t appended = log_.tails().appended();
+  const uint64_t reached_at = appended == 0 ? PageOrder::kNever : appended + at->bytes - end;
+  if (!Push({geometry_.RegionOffset(at->region) + at->bytes, until - at->bytes, reached_at})) return false;
   at->bytes = until;
   return true;
 }
 
 bool PagesAhead::Push(const PageOrder& order) {
-  const bool pushed = queues_.pages.Push(order);
+  const bool pushed = queues_.pages.queue.Push(order);
   if (pushed) queues_.bell.Ring();
   return pushed;
 }

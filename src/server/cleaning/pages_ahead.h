@@ -17,7 +17,7 @@ namespace erda::server {
 class PagesAhead {
  public:
   // How many bytes after the end of each head are ready, or ordered.
-  static constexpr uint64_t kAhead = 4 << 20;
+  static constexpr uint64_t kAhead = 8 << 20;
 
   PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard, nvm::Pool::Ahead ahead,
              CleanQueues& queues);
@@ -38,8 +38,9 @@ class PagesAhead {
 
   void Look();
   void LookAt(uint32_t head, Reached* at);
-  // Orders the pages of the region up to this byte. Returns false if the queue has no room.
-  bool Order(Reached* at, uint64_t until);
+  // Orders the pages of the region up to the byte `until`. The log is at the byte `end`, modulo 2^64: before byte 0 in
+  // a region that comes next. Returns false if the queue has no room.
+  bool Order(Reached* at, uint64_t end, uint64_t until);
   bool Push(const PageOrder& order);
 
   const log::ShardLog& log_;

@@ -117,7 +117,7 @@ TEST_P(PagesAheadTest, PutsIntoPagesThatAreReadyDoNotFault) {
 TEST_P(PagesAheadTest, PagesAreMadeNoFurtherThanALittleAhead) {
   ahead_->Begin();
   uint64_t ordered = 0;
-  while (const auto order = queues_.pages.Pop()) {
+  while (const auto order = queues_.pages.queue.Pop()) {
     const bool is_log = order->offset >= store_->geometry().regions_offset;
     if (is_log) ordered += order->bytes;
   }
@@ -125,9 +125,19 @@ TEST_P(PagesAheadTest, PagesAreMadeNoFurtherThanALittleAhead) {
   EXPECT_LE(ordered, PagesAhead::kAhead + 2 * kMiB);
 }
 
+// A store into a large page waits while the kernel makes it.
+TEST_P(PagesAheadTest, PagesThatTheLogMayHaveReachedAreNotMade) {
+  const uint64_t late = store_->geometry().RegionOffset(2);
+  ASSERT_TRUE(queues_.pages.queue.Push({late, 4 * kMiB, 10 * kMiB}));
+  queues_.pages.appended = 10 * kMiB - kMiB / 2;
+  Make();
+  EXPECT_FALSE(IsInMemory(late, kPage));
+  EXPECT_TRUE(IsInMemory(late + 2 * kMiB, 2 * kMiB));  // the log is there after 2 MiB more
+}
+
 TEST_P(PagesAheadTest, AFullQueueOfOrdersLosesNoPages) {
   ahead_->Begin();
-  while (queues_.pages.Push({0, 1})) {
+  while (queues_.pages.queue.Push({0, 1})) {
   }
   (void)FaultsOfPuts(2 * kMiB, false);
   ahead_->Step();  // finds no room
@@ -145,7 +155,7 @@ TEST_P(PagesAheadTest, OrdersStayInTheShardsRegions) {
     (void)FaultsOfPuts(kMiB, false);
     if (store_->versions().log().regions().free_regions() == 1) break;
     ahead_->Step();
-    while (const auto order = queues_.pages.Pop()) {
+    while (const auto order = queues_.pages.queue.Pop()) {
       EXPECT_GT(order->bytes, 0);
       EXPECT_LE(order->offset + order->bytes, geometry.pool_size);
       if (order->offset < geometry.regions_offset) continue;  // the index
@@ -163,7 +173,7 @@ TEST(PagesAheadOfAMediumTest, AMediumThatMapsItsOwnPagesGetsNoOrders) {
   PagesAhead ahead(store.versions().log(), store.geometry(), 0, nvm::Pool::Ahead::kNothing, queues);
   ahead.Begin();
   ahead.Step();
-  EXPECT_FALSE(queues.pages.Pop());
+  EXPECT_FALSE(queues.pages.queue.Pop());
 }
 
 }  // namespace
