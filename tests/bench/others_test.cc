@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -417,6 +418,23 @@ TEST_P(OtherLibrariesTest, AnotherProcessSharesTheFileOrIsRefused) {
     EXPECT_NE(ended.err.find(Path()), std::string::npos) << ended.err;
   }
   EXPECT_EQ(Got(*store, "key"), "value");
+}
+
+TEST_P(OtherLibrariesTest, KilledProcessLeavesWholeRecords) {
+  const auto ycsb = [this](const Words& more) {
+    Words command = {BinDir() + "/erda-ycsb", "-a", Address(), "--records", "100", "--quiet"};
+    command.insert(command.end(), more.begin(), more.end());
+    return Process(command);
+  };
+  EXPECT_EQ(ycsb({"--load-only"}).Wait().code, 0);
+  Process killed = ycsb({"-w", "update", "--no-load", "--seconds", "60"});
+  EXPECT_TRUE(WaitUntil([&killed] { return killed.cpu_time() > std::chrono::milliseconds(100); }));
+  killed.Signal(SIGKILL);
+  EXPECT_EQ(killed.Wait().code, 128 + SIGKILL);
+  const auto ended =
+      ycsb({"-w", "C", "--no-load", "--distribution", "uniform", "--operations", "2000", "--verify"}).Wait();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out.find("found nothing"), std::string::npos) << ended.out;
 }
 
 TEST_P(OtherLibrariesTest, PathThatCannotBeOpenedFails) {

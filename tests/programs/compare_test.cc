@@ -1,4 +1,4 @@
-// tools/compare, with the real redis-server and memcached.
+// tools/compare, with the real servers and libraries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -89,6 +90,41 @@ TEST_F(CompareNoSanitizerTest, MeasuresAllThreeAndLeavesNothing) {
   EXPECT_EQ(page.find("@import"), std::string::npos);
 }
 
+TEST_F(CompareNoSanitizerTest, MeasuresStoresInFilesAndLeavesNothing) {
+  const auto ended =
+      Compare({"--preset", "files", "--quick", "--build", Build(), "--sizes", "1K", "--clients", "2", "--records",
+               "1000", "--workloads", "rmw,D", "--json", Path("json"), "--html", Path("html")});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("Who wins"), std::string::npos) << ended.out;
+  EXPECT_TRUE(LeftNothing());
+
+  const json report = json::parse(ReadFile(Path("json")), nullptr, false);
+  ASSERT_TRUE(report.is_object());
+  // Two workloads, puts alone, updates and gets of two clients, and loads, of five stores. Readers alone and beside a
+  // writer, of these and Redis. Two stores that sync.
+  EXPECT_EQ(report["results"].size(), 5U * (2 + 1 + 2 + 1) + 6U * 2 + 2);
+  std::set<std::string> stores;
+  for (const json& result : report["results"]) {
+    SCOPED_TRACE(result["command"].get<std::string>());
+    stores.insert(result["store"]);
+    EXPECT_GT(result["median"]["ops_per_second"], 0);
+    EXPECT_GT(result["median"]["mean_us"], 0);
+    EXPECT_EQ(result["median"].contains("rmw_mean_us"), result["workload"] == "rmw");
+    EXPECT_EQ(result["median"].contains("put_per_second"),
+              result["workload"] != "C" && result["workload"] != "readers" && result["workload"] != "load");
+  }
+  EXPECT_EQ(stores, (std::set<std::string>{"erda", "lmdb", "lmdb_synced", "lmdb_writemap", "redis", "rocksdb",
+                                           "rocksdb_synced", "tkrzw"}));
+  for (const char* name :
+       {"update_1024", "update_tail_1024", "put_1024", "update_1024_2", "load_1024", "writer_1024", "readers_1024"}) {
+    EXPECT_GT(report["ratios"][name]["value"], 0) << name;
+  }
+  for (const char* name : {"Erda", "LMDB", "RocksDB", "Tkrzw", "Redis"}) {
+    EXPECT_NE(report["versions"][name], "unknown") << name;
+  }
+  EXPECT_NE(ReadFile(Path("html")).find("<svg"), std::string::npos);
+}
+
 TEST_F(CompareNoSanitizerTest, StoppedInTheMiddleItLeavesNothing) {
   for (const int signal : {SIGTERM, SIGINT}) {
     Process compare(Command({"--quick", "--build", Build(), "--sizes", "1K"}));
@@ -110,6 +146,9 @@ TEST_F(CompareNoSanitizerTest, ImpossibleRunsAreRefused) {
   ExpectRefused(Compare({"--quick", "--build", Build()}, Path("nowhere")), 1, "apt-get install redis-server memcached");
   for (const Words& bad :
        {Words{"--sizes", "0"}, Words{"--sizes", "1G"}, Words{"--clients", "0"}, Words{"--depth", "1"},
+        Words{"--preset", "tapes"}, Words{"--preset", "files", "--depth", "2"}, Words{"--parts", "puts"},
+        Words{"--workloads", "C"}, Words{"--preset", "files", "--parts", "scans"}, Words{"--sizes", "1M"},
+        Words{"--preset", "files", "--workloads", "E"}, Words{"--preset", "files", "--sizes", "8M"},
         Words{"--rounds", "none"}, Words{"--json", Path("nowhere/json")}, Words{"more"}}) {
     const auto ended = Compare(bad);
     EXPECT_EQ(ended.code, 2) << bad.back();
