@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from comparison import stores
-from comparison.measure import OTHER_BYTES
+from comparison.measure import LOAD_THREADS, OTHER_BYTES
 from comparison.stores import FileStore, Opened
 from measuring import ycsb
 from measuring.programs import RUN_SECONDS, ToolError, ending_with_this, execute, shown
@@ -47,7 +47,7 @@ class Plan:
 
     def records_of(self, size: int, part: str) -> int:
         """Returns a smaller number for large values, so that all stores fit into the memory at once."""
-        most = SYNCED_RECORDS if part == "synced" else self.records
+        most = min(SYNCED_RECORDS, self.records // 10) if part == "synced" else self.records
         return max(min(100, most), min(most, self.most_value_bytes // size))
 
     def stored_bytes(self, size: int, part: str) -> int:
@@ -190,8 +190,9 @@ def _open(
 def _load_and_age(plan: Plan, part: str, size: int, one: Opened) -> None:
     records = plan.records_of(size, part)
     updates = stores.updates_to_age(one.store, records, size, plan.stored_bytes(size, part), OTHER_BYTES)
-    execute([*ycsb.command(plan.build, one.address, records, size), "--depth", "16", "--workload", "update", "--operations",
-             str(updates)], one.server)
+    threads = LOAD_THREADS if one.server else 1
+    execute([*ycsb.command(plan.build, one.address, records, size), "--threads", str(threads), "--depth", "16", "--workload",
+             "update", "--operations", str(updates)], one.server)
 
 
 def _clients(plan: Plan, cell: Cell, address: str, records: int, rate: float | None) -> list[list[str]]:
