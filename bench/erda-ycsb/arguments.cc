@@ -248,6 +248,7 @@ std::optional<int> ReadArguments(int argc, char** argv, Arguments& arguments) {
   AddRunOptions(app, settings, arguments.output);
   std::vector<std::string> given = WithoutYcsbSpellings(argc, argv);
   std::vector<char*> words;
+  words.reserve(given.size());
   for (std::string& word : given) words.push_back(word.data());
   if (const auto done = tools::Parse(app, static_cast<int>(words.size()), words.data())) return done;
   if (const auto wrong = tools::TakeClientConfig(app, client)) return FailUsage(*wrong);

@@ -162,7 +162,9 @@ TEST_F(CompareNoSanitizerTest, ImpossibleRunsAreRefused) {
   for (const Words& bad :
        {Words{"--sizes", "0"}, Words{"--sizes", "1G"}, Words{"--clients", "0"}, Words{"--depth", "1"},
         Words{"--preset", "tapes"}, Words{"--preset", "files", "--depth", "2"}, Words{"--parts", "puts"},
-        Words{"--workloads", "C"}, Words{"--preset", "files", "--parts", "scans"}, Words{"--sizes", "1M"},
+        Words{"--workloads", "C"}, Words{"--stores", "erda"}, Words{"--seconds", "1"},
+        Words{"--preset", "files", "--stores", "tape"}, Words{"--preset", "files", "--seconds", "0"},
+        Words{"--preset", "files", "--parts", "scans"}, Words{"--sizes", "1M"},
         Words{"--preset", "files", "--workloads", "E"}, Words{"--preset", "files", "--sizes", "8M"},
         Words{"--rounds", "none"}, Words{"--json", Path("nowhere/json")}, Words{"more"}}) {
     const auto ended = Compare(bad);

@@ -1,5 +1,6 @@
 """tools/compare --preset files: how it runs clients at once, and its output for made-up figures."""
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -22,7 +23,7 @@ TIMES = {"erda": 2.0, "lmdb_writemap": 3.0, "lmdb": 8.0, "rocksdb": 10.0, "tkrzw
 
 def plan(parts=tuple(PARTS), sizes=(64, 1024), rounds=3, build="/b"):
     return Plan(build=pathlib.Path(build), folder=pathlib.Path("/f"), parts=parts, sizes=dict.fromkeys(parts, sizes),
-                workloads=stores_measure.MIXES, clients=(2, 4), rounds=rounds, seconds=0.5, records=1000, most_value_bytes=1 << 20)
+                stores=stores.ALL, workloads=stores_measure.MIXES, clients=(2, 4), rounds=rounds, seconds=0.5, records=1000, most_value_bytes=1 << 20)
 
 
 def run_of(cell: Cell, time_us: float, tail: float = 1.0) -> dict:
@@ -151,6 +152,36 @@ class Reports(unittest.TestCase):
         self.assertEqual(found["results"][0]["median"]["rmw_mean_us"], 2.0)
         self.assertEqual(found["ratios"]["put_64"]["target"], 1)
         self.assertEqual(found["settings"]["records"]["mixes"], {"64": 1000, "1024": 1000})
+
+
+class Choices(unittest.TestCase):
+    def test_only_the_chosen_stores_are_measured_and_shown(self):
+        of = dataclasses.replace(plan(parts=("puts", "synced")), stores=(stores.ERDA, stores.LMDB, stores.LMDB_SYNCED))
+        found = figures(of)
+        self.assertEqual({entry.cell.store for entry in found.measured}, set(of.stores))
+        columns, _ = stores_output.details(found, "puts")
+        self.assertEqual({column.group for column in columns}, {"", "Erda", "LMDB, map"})
+        text = stores_output.to_text(found, origin())
+        self.assertNotIn("RocksDB", text)
+        self.assertIn("put_64", text)
+        self.assertIsNone(found.lead("synced", 64, "update", 1), "one store alone does not win")
+        self.assertEqual(unbalanced(stores_output.to_page(found, origin())), [])
+
+    def test_fewer_records_if_values_are_large(self):
+        of = plan()
+        self.assertEqual([of.records_of(size, "puts") for size in (64, 4096, 1 << 20)], [1000, 256, 100])
+        self.assertEqual([of.records_of(size, "synced") for size in (64, 1 << 20)], [100, 100])
+
+    def test_operations_are_limited_by_the_last_rate_but_not_beside_others(self):
+        def operations(workload, clients, rate, store=stores.LMDB):
+            command = stores_measure._clients(plan(), Cell("readers", store, 64, workload, clients), "address", 1000, rate)[0]
+            return int(command[command.index("--operations") + 1])
+
+        self.assertEqual(operations("rmw", 2, None), stores_measure.RATE_MAX // 2)
+        self.assertEqual(operations("rmw", 2, 1e5), 4 * 25_000 + 1000)
+        self.assertEqual(operations("rmw", 2, 1e5, stores.TKRZW), 2 * (4 * 25_000 + 1000))
+        self.assertEqual(operations("beside", 3, 1e5), stores_measure.RATE_MAX // 2)
+        self.assertEqual(operations("D", 1, None), 2000)
 
 
 class Clients(unittest.TestCase):

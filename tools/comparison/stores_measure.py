@@ -32,18 +32,36 @@ WARM_UP_MAX = 30_000
 SYNCED_RECORDS = 1000
 
 
+PARTS = {
+    "mixes": "one client, by workload",
+    "puts": "one client, puts alone",
+    "clients": "several clients",
+    "readers": f"one writer beside {READERS} readers",
+    "load": "a load of new keys, one by one",
+    "synced": "updates that survive a power cut",
+}
+
+
+def stores_of(part: str) -> tuple[FileStore, ...]:
+    return {"readers": stores.BESIDE, "synced": stores.SYNCED}.get(part, stores.MAIN)
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     build: pathlib.Path
     folder: pathlib.Path  # The folder for temporary folders.
     parts: Sequence[str]
     sizes: dict[str, Sequence[int]]  # Of each part.
+    stores: Sequence[FileStore]
     workloads: Sequence[str]  # Of the part "mixes".
     clients: Sequence[int]  # Of the part "clients".
     rounds: int
     seconds: float
     records: int
     most_value_bytes: int
+
+    def stores_of(self, part: str) -> list[FileStore]:
+        return [store for store in stores_of(part) if store in self.stores]
 
     def records_of(self, size: int, part: str) -> int:
         """Returns a smaller number for large values, so that all stores fit into the memory at once."""
@@ -77,20 +95,6 @@ class Measured:
         return statistics.median(run[name] for run in self.runs)
 
 
-PARTS = {
-    "mixes": "one client, by workload",
-    "puts": "one client, puts alone",
-    "clients": "several clients",
-    "readers": f"one writer beside {READERS} readers",
-    "load": "a load of new keys, one by one",
-    "synced": "updates that survive a power cut",
-}
-
-
-def stores_of(part: str) -> tuple[FileStore, ...]:
-    return {"readers": stores.BESIDE, "synced": stores.SYNCED}.get(part, stores.MAIN)
-
-
 def cells_of(plan: Plan, part: str, size: int) -> list[Cell]:
     points: dict[str, Iterable[tuple[str, int]]] = {
         "mixes": [(workload, 1) for workload in plan.workloads],
@@ -100,7 +104,7 @@ def cells_of(plan: Plan, part: str, size: int) -> list[Cell]:
         "load": [("load", 1)],
         "synced": [("update", 1)],
     }
-    return [Cell(part, store, size, workload, clients) for workload, clients in points[part] for store in stores_of(part)]
+    return [Cell(part, store, size, workload, clients) for workload, clients in points[part] for store in plan.stores_of(part)]
 
 
 def measure(plan: Plan) -> tuple[list[Measured], dict[str, str]]:
@@ -120,7 +124,7 @@ def _measure_place(plan: Plan, part: str, size: int, progress: Progress, command
     with tempfile.TemporaryDirectory(prefix="erda-compare.", dir=plan.folder) as name, contextlib.ExitStack() as stack:
         folder = pathlib.Path(name)
         opened: dict[FileStore, Opened] = {}
-        for store in stores_of(part):
+        for store in plan.stores_of(part):
             opened[store] = _open(plan, part, size, store, folder, stack, commands)
             _load_and_age(plan, part, size, opened[store])
         # D inserts records, so that each of its runs has more than the one before.

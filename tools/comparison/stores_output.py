@@ -9,7 +9,7 @@ from typing import Any
 from comparison import stores
 from comparison.output import text_table
 from comparison.stores import FileStore
-from comparison.stores_measure import MAIN_KIND, PARTS, READERS, Cell, Measured, Plan, stores_of
+from comparison.stores_measure import MAIN_KIND, PARTS, READERS, Cell, Measured, Plan
 from report import charts
 from report.charts import Axis, Series
 from report.machine import describe, describe_commit
@@ -90,7 +90,7 @@ class Figures:
     def lead(self, part: str, size: int, workload: str, clients: int) -> Lead | None:
         """Compares the times of an operation. Beside readers, it compares the rates of the writer."""
         times: dict[FileStore, float] = {}
-        for store in stores_of(part):
+        for store in self.plan.stores_of(part):
             entry = self.find(part, store, size, workload, clients)
             if entry:
                 times[store] = 1 / entry.median("put_per_second") if workload == "beside" else entry.median("mean_us")
@@ -212,7 +212,7 @@ def losses(figures: Figures) -> list[str]:
         for size in figures.plan.sizes[part]:
             for workload, clients in figures.points(part):
                 lead = figures.lead(part, size, workload, clients)
-                if lead and lead.best is not stores.ERDA and stores.ERDA in stores_of(part):
+                if lead and lead.best is not stores.ERDA and stores.ERDA in figures.plan.stores_of(part):
                     found.append((lead.factor, f"{_title(part, workload, clients)}, {charts.size(size)}: {lead.best.title} is "
                                                f"{factor(lead.factor)} times as fast."))
     return [text for _, text in sorted(found, key=lambda each: -each[0])]
@@ -222,12 +222,12 @@ def details(figures: Figures, part: str) -> tuple[list[Column], list[list[str]]]
     """Returns a table with the figures of each store in a part."""
     titles = {"load": ("mean", "records/s"), "readers": ("updates/s", "gets/s")}.get(part, ("mean", "p50", "p99", "ops/s"))
     columns = [Column("Value", text=True), Column("Work", text=True)]
-    columns += [Column(title, group=store.title) for store in stores_of(part) for title in titles]
+    columns += [Column(title, group=store.title) for store in figures.plan.stores_of(part) for title in titles]
     rows = []
     for size in figures.plan.sizes[part]:
         for workload, clients in figures.points(part):
             row = [charts.size(size), _title(part, workload, clients)]
-            for store in stores_of(part):
+            for store in figures.plan.stores_of(part):
                 entry = figures.find(part, store, size, workload, clients)
                 row += _details_of(part, entry) if entry else [""] * len(titles)
             rows.append(row)
@@ -285,7 +285,7 @@ def to_text(figures: Figures, origin: dict[str, Any]) -> str:
 
 def _by_size(figures: Figures, part: str, workload: str, clients: int, of: Callable[[Measured], float]) -> list[Series]:
     series = []
-    for store in stores_of(part):
+    for store in figures.plan.stores_of(part):
         found = [(size, figures.find(part, store, size, workload, clients)) for size in figures.plan.sizes[part]]
         series.append(Series(store.title, [(size, of(entry)) for size, entry in found if entry], store.colour))
     return series
