@@ -39,6 +39,22 @@ class CompareNoSanitizerTest : public ProgramsTest {
   }
   [[nodiscard]] static std::string Build() { return BinDir() + "/.."; }
   [[nodiscard]] bool LeftNothing() const { return std::filesystem::is_empty(Path("work")); }
+  // Stops the tool once a temporary folder has this file.
+  void ExpectStops(const Words& arguments, const std::string& file) const {
+    for (const int signal : {SIGTERM, SIGINT}) {
+      Process compare(Command(arguments));
+      const auto has_begun = [this, &file] {
+        for (const auto& folder : std::filesystem::directory_iterator(Path("work"))) {
+          if (std::filesystem::exists(folder.path() / file)) return true;
+        }
+        return false;
+      };
+      ASSERT_TRUE(WaitUntil(has_begun)) << compare.err();
+      compare.Signal(signal);
+      EXPECT_EQ(compare.Wait().code, 128 + signal) << compare.err();
+      EXPECT_TRUE(LeftNothing());
+    }
+  }
 };
 
 TEST_F(CompareNoSanitizerTest, MeasuresAllThreeAndLeavesNothing) {
@@ -141,19 +157,14 @@ TEST_F(CompareFilesNoSanitizerTest, MeasuresAWriterLoadsAndSyncs) {
 }
 
 TEST_F(CompareNoSanitizerTest, StoppedInTheMiddleItLeavesNothing) {
-  for (const int signal : {SIGTERM, SIGINT}) {
-    Process compare(Command({"--quick", "--build", Build(), "--sizes", "1K"}));
-    const auto memcached_serves = [this] {
-      for (const auto& folder : std::filesystem::directory_iterator(Path("work"))) {
-        if (std::filesystem::exists(folder.path() / "memcached.sock")) return true;
-      }
-      return false;
-    };
-    ASSERT_TRUE(WaitUntil(memcached_serves)) << compare.err();
-    compare.Signal(signal);
-    EXPECT_EQ(compare.Wait().code, 128 + signal) << compare.err();
-    EXPECT_TRUE(LeftNothing());
-  }
+  ExpectStops({"--quick", "--build", Build(), "--sizes", "1K"}, "memcached.sock");
+}
+
+// Clients are running, or were.
+TEST_F(CompareFilesNoSanitizerTest, StoppedInTheMiddleItLeavesNothing) {
+  ExpectStops(
+      {"--preset", "files", "--quick", "--build", Build(), "--sizes", "1K", "--parts", "clients", "--rounds", "99"},
+      "result1.json");
 }
 
 TEST_F(CompareNoSanitizerTest, ImpossibleRunsAreRefused) {
