@@ -203,8 +203,10 @@ def _clients(plan: Plan, cell: Cell, address: str, records: int, rate: float | N
     """Returns a command for each process: one for each client, or one with a thread for each. `rate` is that of the round
     before. The number of operations only limits how many are drawn before the run."""
     most = int(RATE_MAX * plan.seconds)
-    if rate and cell.workload not in ("readers", "beside"):  # Their clients must all run to the end of the time.
-        most = min(most, int(4 * rate / cell.clients * plan.seconds) + 1000)
+    if rate:
+        # Beside a writer all readers must run to the end of the time. Each may do nearly all of the operations.
+        share = 1 if cell.workload in ("readers", "beside") else cell.clients
+        most = min(most, int(4 * rate / share * plan.seconds) + 1000)
     if cell.workload == "D":
         most = min(most, 2 * records)  # Of which a twentieth are new records.
     warm_up = max(20, min(WARM_UP_MAX, WARM_UP_BYTES // cell.size, records))
