@@ -43,10 +43,13 @@ nlohmann::ordered_json ToJson(const Histogram& times) {
 std::string ToTable(const Settings& settings, const Report& report) {
   const Workload& workload = settings.workload;
   std::string text = settings.scheme == "erda" ? "" : fmt::format("scheme {}\n", settings.scheme);
-  text += fmt::format("workload {}: {}\n{} records, values of {} bytes, {} thread{}, depth {}\n\n", workload.name,
-                      workload.mix, settings.records, settings.value_size, settings.threads,
-                      settings.threads == 1 ? "" : "s", settings.depth);
+  text += settings.writers > 0 ? fmt::format("{} of the threads update, the others get", settings.writers)
+                               : fmt::format("workload {}: {}", workload.name, MixOf(workload));
+  if (workload.distribution == Distribution::kUniform) text += ", uniform";
+  text += fmt::format("\n{} records, values of {} bytes, {} thread{}, depth {}\n\n", settings.records,
+                      settings.value_size, settings.threads, settings.threads == 1 ? "" : "s", settings.depth);
   if (settings.load) text += Row("load", report.load);
+  if (!settings.run) return text;
   text += Row("run", report.run);
   if (settings.threads > 1) {
     text += fmt::format("When the fastest thread was through, the slowest had done {:.2f} of its share.\n",
@@ -70,22 +73,26 @@ std::string ToTable(const Settings& settings, const Report& report) {
 
 nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
   nlohmann::ordered_json json = {{"scheme", settings.scheme},
-                                 {"workload", settings.workload.name},
+                                 {"workload", settings.WorkloadOf(0).name},
+                                 {"distribution", NameOf(settings.workload.distribution)},
                                  {"records", settings.records},
                                  {"warm_up", settings.warm_up},
                                  {"operations", settings.operations},
                                  {"value_size", settings.value_size},
                                  {"threads", settings.threads},
                                  {"depth", settings.depth},
+                                 {"writers", settings.writers},
                                  {"load", ToJson(report.load)},
                                  {"run", ToJson(report.run)},
+                                 {"records_after", report.records},
                                  {"not_found", report.measured.not_found},
                                  {"failures", report.failures}};
   auto& run = json["run"];
+  run["operations"] = report.run.operations;
   run["slowest_share"] = report.run.slowest_share;
   run["get"] = ToJson(report.measured.get);
   run["put"] = ToJson(report.measured.put);
-  if (settings.workload.rmw_percent > 0) run["rmw"] = ToJson(report.measured.rmw);
+  if (settings.WorkloadOf(0).rmw_percent > 0) run["rmw"] = ToJson(report.measured.rmw);
   if (report.nvm_bytes) {
     run["nvm_bytes"] = report.nvm_bytes->all();
     run["nvm_bytes_server"] = report.nvm_bytes->server;

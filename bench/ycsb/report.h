@@ -29,6 +29,7 @@ struct Report {
   Phase run;
   Measured measured;
   uint64_t failures = 0;
+  uint64_t records = 0;  // After the run.
   // Counts during the run.
   std::optional<NvmBytes> nvm_bytes;  // Of a store in NVM.
   std::optional<double> server_cpu_seconds;

@@ -9,6 +9,11 @@
 
 namespace erda::bench {
 
+Workload Settings::WorkloadOf(uint32_t thread) const {
+  if (writers == 0) return workload;
+  return {"writers", thread < writers ? 100U : 0U, 0, 0, workload.distribution};
+}
+
 void Failures::Add(std::string message) {
   const std::lock_guard lock(mutex_);
   if (count_++ == 0) first_ = std::move(message);
@@ -40,7 +45,7 @@ Worker::Worker(const Settings& settings, const Values& values, Inserts& inserts,
       failures_(failures),
       index_(index),
       store_(std::move(store)),
-      source_(settings.workload, settings.records, Random::Mix(settings.seed + 1) + index, inserts),
+      source_(settings.WorkloadOf(index), settings.records, Random::Mix(settings.seed + 1) + index, inserts),
       put_buffer_(values.value_bytes(), '\0'),
       get_buffer_(values.value_bytes(), '\0'),
       sequence_(uint64_t{index} << 48) {}
@@ -73,15 +78,17 @@ void Worker::Draw(uint64_t count) {
 }
 
 void Worker::Run() {
-  if (stage_ == Stage::kLoad) {
-    RunPipelined(std::max(settings_.depth, kLoadDepth));
-  } else {
-    settings_.depth == 1 ? RunOneByOne() : RunPipelined(settings_.depth);
+  const uint32_t depth = stage_ == Stage::kLoad ? std::max(settings_.depth, settings_.load_depth) : settings_.depth;
+  now_ = Clock::now();
+  end_ = Clock::time_point::max();
+  if (stage_ == Stage::kRun && settings_.seconds > 0) {
+    end_ = now_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(settings_.seconds));
   }
+  depth == 1 ? RunOneByOne() : RunPipelined(depth);
 }
 
 bool Worker::TakeOp(PreparedOp& prepared) {
-  if (left_ == 0) return false;
+  if (left_ == 0 || now_ >= end_) return false;
   if (next_drawn_ == drawn_.size()) {
     constexpr uint64_t kDrawnOnTheWay = 64;
     Draw(kDrawnOnTheWay);
@@ -102,7 +109,6 @@ std::string_view Worker::MakeValue(uint64_t record) {
 
 void Worker::RunOneByOne() {
   PreparedOp prepared;
-  now_ = Clock::now();
   while (!failures_.any() && TakeOp(prepared)) {
     const OpKind kind = prepared.op.kind;
     const auto start = now_;
@@ -137,7 +143,6 @@ void Worker::RunPipelined(uint32_t depth) {
   slots_.assign(depth, Slot());
   waiting_.clear();
   in_flight_ = 0;
-  now_ = Clock::now();
   for (size_t slot = 0; slot < depth; ++slot) StartOrWait(slot);
   uint32_t idle_polls = 0;
   while (!failures_.any() && (in_flight_ > 0 || !waiting_.empty())) {

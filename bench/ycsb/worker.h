@@ -1,6 +1,7 @@
 // One thread of the benchmark: its connection to the store, its operations, and its results.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -18,6 +19,8 @@
 
 namespace erda::bench {
 
+inline constexpr uint32_t kLoadDepth = 16;
+
 struct Settings {
   std::string scheme = "erda";  // As OpenStore names them.
   std::string address;
@@ -29,14 +32,21 @@ struct Settings {
   uint64_t value_size = 1024;
   uint32_t threads = 1;
   uint32_t depth = 1;
+  // At least as many puts are in flight in the load.
+  uint32_t load_depth = kLoadDepth;
+  // If it is not 0, this number of threads update, and the others get. The workload then only chooses the records.
+  uint32_t writers = 0;
+  double seconds = 0;  // The run ends after this time, even if operations are left. 0: it does not.
   uint64_t seed = 1;
   bool load = true;
+  bool run = true;
   bool verify = false;
   uint64_t drawn_most = uint64_t{1} << 22;  // Operations drawn before they are timed, over all workers: 160 MiB.
-};
 
-// The load phase keeps at least this many puts in flight.
-inline constexpr uint32_t kLoadDepth = 16;
+  // Returns the workload of one thread.
+  [[nodiscard]] Workload WorkloadOf(uint32_t thread) const;
+  [[nodiscard]] uint32_t queue_depth() const { return std::max({depth, load_depth, 1U}); }
+};
 
 // The first failure ends the run for every thread. Any number of threads may use it.
 class Failures {
@@ -138,6 +148,7 @@ class Worker {
   uint64_t left_ = 0;         // Operations of this stage that are not taken yet.
   std::vector<PreparedOp> drawn_;
   size_t next_drawn_ = 0;
+  Clock::time_point end_ = Clock::time_point::max();  // No operation starts later.
   std::string put_buffer_;
   std::string get_buffer_;
   uint64_t sequence_ = 0;

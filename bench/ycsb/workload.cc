@@ -8,6 +8,32 @@
 
 namespace erda::bench {
 
+namespace {
+
+constexpr std::array<std::string_view, 3> kDistributions = {"zipfian", "uniform", "latest"};
+
+}  // namespace
+
+std::string_view NameOf(Distribution distribution) { return kDistributions.at(static_cast<size_t>(distribution)); }
+
+std::optional<Distribution> FindDistribution(std::string_view name) {
+  const auto found = std::find(kDistributions.begin(), kDistributions.end(), name);
+  if (found == kDistributions.end()) return std::nullopt;
+  return static_cast<Distribution>(found - kDistributions.begin());
+}
+
+std::string MixOf(const Workload& workload) {
+  std::string mix;
+  const auto add = [&mix](uint32_t percent, std::string_view what) {
+    if (percent > 0) mix += fmt::format("{}{}% {}", mix.empty() ? "" : ", ", percent, what);
+  };
+  add(workload.get_percent(), workload.distribution == Distribution::kLatest ? "get of the latest" : "get");
+  add(workload.update_percent, "update");
+  add(workload.insert_percent, "insert");
+  add(workload.rmw_percent, "read-modify-write");
+  return mix;
+}
+
 std::optional<Workload> FindWorkload(std::string_view name) {
   for (const Workload& workload : kWorkloads) {
     if (workload.name == name) return workload;
@@ -47,7 +73,8 @@ Op OpSource::Next() {
   } else if (draw < workload_.update_percent + workload_.rmw_percent) {
     kind = OpKind::kReadModifyWrite;
   }
-  if (!workload_.latest) return {kind, scatter_(zipfian_.Next(random_))};
+  if (workload_.distribution == Distribution::kUniform) return {kind, random_.Uniform(zipfian_.size())};
+  if (workload_.distribution == Distribution::kZipfian) return {kind, scatter_(zipfian_.Next(random_))};
   const uint64_t limit = inserts_.limit();
   if (limit != zipfian_.size()) zipfian_.Resize(limit);
   return {kind, limit - 1 - zipfian_.Next(random_)};

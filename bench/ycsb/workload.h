@@ -18,27 +18,44 @@ namespace erda::bench {
 
 enum class OpKind : uint8_t { kGet, kUpdate, kInsert, kReadModifyWrite };
 
+// The choice of records for all operations but inserts.
+enum class Distribution : uint8_t {
+  kZipfian,  // A fixed set of the records that were loaded is popular.
+  kUniform,  // Each record that was loaded is as likely as any other.
+  kLatest,   // The records that were inserted last are popular.
+};
+[[nodiscard]] std::string_view NameOf(Distribution distribution);
+[[nodiscard]] std::optional<Distribution> FindDistribution(std::string_view name);
+
 struct Workload {
   std::string_view name;
-  std::string_view mix;  // For people.
   // Parts of a hundred; the rest is gets.
   uint32_t update_percent;
   uint32_t insert_percent;
   uint32_t rmw_percent;
-  bool latest;  // If true, gets prefer recently inserted records. If false, a fixed set of records is popular.
+  Distribution distribution;
 
+  [[nodiscard]] constexpr uint32_t get_percent() const { return 100 - update_percent - insert_percent - rmw_percent; }
   // Returns true if the next operation depends on operations that have ended.
-  [[nodiscard]] constexpr bool follows_inserts() const { return latest || insert_percent > 0; }
+  [[nodiscard]] constexpr bool follows_inserts() const {
+    return distribution == Distribution::kLatest || insert_percent > 0;
+  }
 };
-inline constexpr std::array<Workload, 6> kWorkloads = {{
-    {"A", "50% get, 50% update", 50, 0, 0, false},
-    {"B", "95% get, 5% update", 5, 0, 0, false},
-    {"C", "100% get", 0, 0, 0, false},
-    {"D", "95% get of the latest, 5% insert", 0, 5, 0, true},
-    {"F", "50% get, 50% read-modify-write", 0, 0, 50, false},
-    {"update", "100% update", 100, 0, 0, false},
+inline constexpr std::array<Workload, 7> kWorkloads = {{
+    {"A", 50, 0, 0, Distribution::kZipfian},
+    {"B", 5, 0, 0, Distribution::kZipfian},
+    {"C", 0, 0, 0, Distribution::kZipfian},
+    {"D", 0, 5, 0, Distribution::kLatest},
+    {"F", 0, 0, 50, Distribution::kZipfian},
+    {"rmw", 0, 0, 100, Distribution::kZipfian},
+    {"update", 100, 0, 0, Distribution::kZipfian},
 }};
 [[nodiscard]] std::optional<Workload> FindWorkload(std::string_view name);
+// Returns the text "95% get of the latest, 5% insert".
+[[nodiscard]] std::string MixOf(const Workload& workload);
+// For a user who asks for scans, as those of YCSB's workload E.
+inline constexpr std::string_view kNoScans =
+    "erda-ycsb has no scans: Erda finds keys by their hash, and they have no order";
 
 // Numbers new records. It knows the number below which all of them are stored. Any number of threads may use it.
 class Inserts {

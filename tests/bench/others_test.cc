@@ -1,4 +1,5 @@
-// Redis and memcached as stores of the benchmark, against the real servers.
+// The other systems as stores of the benchmark: the real servers and libraries.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -6,17 +7,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "bench/floors/temporary_folder.h"
 #include "bench/others/open_store.h"
+#include "paths.h"
 #include "programs/process.h"
 
 namespace erda::bench {
@@ -24,18 +28,40 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-enum class Kind { kRedis, kMemcached };
+struct Kind {
+  std::string_view name;
+  std::string_view scheme;
+  std::string_view options;  // Of the address.
+  bool is_server;
+};
+constexpr Kind kRedis = {"Redis", "redis:", "", true};
+constexpr Kind kMemcached = {"Memcached", "memcached:", "", true};
+constexpr Kind kLmdb = {"Lmdb", "lmdb:", "", false};
+constexpr Kind kLmdbNoSync = {"LmdbNoSync", "lmdb:", ",nosync", false};
+constexpr Kind kLmdbWriteMap = {"LmdbWriteMap", "lmdb:", ",nosync,writemap,size=64M", false};
+constexpr Kind kTkrzw = {"Tkrzw", "tkrzw:", "", false};
+constexpr Kind kRocksdb = {"Rocksdb", "rocksdb:", "", false};
+constexpr Kind kRocksdbSync = {"RocksdbSync", "rocksdb:", ",sync,cache=8M", false};
+
+std::string Got(Store& store, std::string_view key) {
+  std::string buffer(1 << 21, '\0');
+  const auto size = store.Get(key, std::as_writable_bytes(std::span(buffer)));
+  return size.ok() ? buffer.substr(0, *size) : size.status().ToString();
+}
 
 class OthersTest : public testing::TestWithParam<Kind> {
  protected:
   OthersTest() { EXPECT_NE(folder_.path(), ""); }
 
-  [[nodiscard]] static bool IsRedis() { return GetParam() == Kind::kRedis; }
+  [[nodiscard]] static bool IsRedis() { return GetParam().name == kRedis.name; }
   [[nodiscard]] std::string Path() const { return folder_.path() + "/socket"; }
-  [[nodiscard]] std::string Address() const { return (IsRedis() ? "redis:" : "memcached:") + Path(); }
+  [[nodiscard]] std::string Address() const {
+    return fmt::format("{}{}{}", GetParam().scheme, Path(), GetParam().options);
+  }
 
-  // `full`: the server takes no put.
+  // Does nothing for a library. `full`: the server takes no put.
   void StartServer(const Words& more = {}, bool full = false) {
+    if (!GetParam().is_server) return;
     Words command = IsRedis() ? Words{"/usr/bin/redis-server", "--port", "0", "--unixsocket", Path(), "--save", ""}
                               : Words{"/usr/bin/memcached", "-s", Path(), "-t", "2"};
     if (IsRedis()) {
@@ -71,12 +97,6 @@ class OthersTest : public testing::TestWithParam<Kind> {
     return store.ok() ? *std::move(store) : nullptr;
   }
 
-  static std::string Got(Store& store, std::string_view key) {
-    std::string buffer(1 << 21, '\0');
-    const auto size = store.Get(key, std::as_writable_bytes(std::span(buffer)));
-    return size.ok() ? buffer.substr(0, *size) : size.status().ToString();
-  }
-
   // Returns the number of times that Redis has read from its clients.
   [[nodiscard]] uint64_t RedisReads() const {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
@@ -103,9 +123,18 @@ class OthersTest : public testing::TestWithParam<Kind> {
   std::unique_ptr<Process> server_;
 };
 
-INSTANTIATE_TEST_SUITE_P(All, OthersTest, testing::Values(Kind::kRedis, Kind::kMemcached), [](const auto& test) {
-  return std::string(test.param == Kind::kRedis ? "Redis" : "Memcached");
-});
+class OtherServersTest : public OthersTest {};
+class OtherLibrariesTest : public OthersTest {};
+class OtherLibrariesNoSanitizerTest : public OthersTest {};
+
+std::string NameOfKind(const testing::TestParamInfo<Kind>& test) { return std::string(test.param.name); }
+constexpr auto kServers = {kRedis, kMemcached};
+constexpr auto kLibraries = {kLmdb, kLmdbNoSync, kLmdbWriteMap, kTkrzw, kRocksdb, kRocksdbSync};
+INSTANTIATE_TEST_SUITE_P(Servers, OthersTest, testing::ValuesIn(kServers), NameOfKind);
+INSTANTIATE_TEST_SUITE_P(Libraries, OthersTest, testing::ValuesIn(kLibraries), NameOfKind);
+INSTANTIATE_TEST_SUITE_P(Servers, OtherServersTest, testing::ValuesIn(kServers), NameOfKind);
+INSTANTIATE_TEST_SUITE_P(Libraries, OtherLibrariesTest, testing::ValuesIn(kLibraries), NameOfKind);
+INSTANTIATE_TEST_SUITE_P(Libraries, OtherLibrariesNoSanitizerTest, testing::ValuesIn(kLibraries), NameOfKind);
 
 TEST_P(OthersTest, GetReturnsThePutValue) {
   StartServer();
@@ -242,7 +271,7 @@ TEST_P(OthersTest, MuchInFlightDoesNotBlockBothEnds) {
   }
 }
 
-TEST_P(OthersTest, RefusedPutFailsAndTheOthersSucceed) {
+TEST_P(OtherServersTest, RefusedPutFailsAndTheOthersSucceed) {
   // Redis has no memory for any value. memcached takes no value of the second one's size.
   StartServer();
   const auto store = Open();
@@ -270,7 +299,7 @@ TEST_P(OthersTest, RefusedPutFailsAndTheOthersSucceed) {
   EXPECT_FALSE(store->Put("large", large).ok());
 }
 
-TEST_P(OthersTest, LostServerEndsOperationsInFlightAndLaterOnes) {
+TEST_P(OtherServersTest, LostServerEndsOperationsInFlightAndLaterOnes) {
   StartServer();
   const auto store = Open();
   ASSERT_TRUE(store->Put("key", "value").ok());
@@ -285,7 +314,7 @@ TEST_P(OthersTest, LostServerEndsOperationsInFlightAndLaterOnes) {
 }
 
 // The values have the size that hiredis reads at a time, so that each reply comes in parts.
-TEST_P(OthersTest, OperationsInFlightTravelTogether) {
+TEST_P(OtherServersTest, OperationsInFlightTravelTogether) {
   if (!IsRedis()) return;  // memcached does not count the bytes that it receives.
   StartServer();
   constexpr uint64_t kDepth = 16;
@@ -312,10 +341,147 @@ TEST_P(OthersTest, OperationsInFlightTravelTogether) {
   EXPECT_LT(RedisReads() - before, kTotal / 4);
 }
 
-TEST_P(OthersTest, ConnectingWithoutAServerFails) {
+TEST_P(OtherServersTest, ConnectingWithoutAServerFails) {
   const auto store = OpenStore(Address(), {});
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.status().code(), Code::kUnavailable) << store.status().ToString();
+}
+
+TEST_P(OtherLibrariesTest, LargeValuesComeBackWhole) {
+  const auto store = Open();
+  for (const size_t size : {size_t{4096}, size_t{256} << 10, size_t{1} << 20}) {
+    std::string value;
+    for (size_t i = 0; i < size; ++i) value += static_cast<char>(i * 31 >> 3);
+    const std::string key = "key" + std::to_string(size);
+    ASSERT_TRUE(store->Put(key, value).ok());
+    EXPECT_EQ(Got(*store, key), value);
+    bool found = false;
+    ASSERT_TRUE(
+        store->GetAsync(key, [&](const Result<std::string_view>& got) { found = got.ok() && *got == value; }).ok());
+    EXPECT_EQ(store->Poll(), 1U);
+    EXPECT_TRUE(found);
+  }
+  EXPECT_GE(store->max_value_bytes(24), size_t{1} << 20);
+}
+
+TEST_P(OtherLibrariesTest, UpdatesReplaceValuesOfAnySize) {
+  const auto store = Open();
+  for (const size_t size : {100, 10, 1000, 0, 100'000, 100}) {
+    const std::string value(size, static_cast<char>('a' + size % 26));
+    ASSERT_TRUE(store->Put("key", value).ok());
+    EXPECT_EQ(Got(*store, "key"), value);
+  }
+}
+
+TEST_P(OtherLibrariesTest, StoresOfOneProcessShareTheirData) {
+  const auto one = Open();
+  const auto other = Open();
+  ASSERT_TRUE(one->Put("key", "1").ok());
+  EXPECT_EQ(Got(*other, "key"), "1");
+  ASSERT_TRUE(other->Put("key", "2").ok());
+  EXPECT_EQ(Got(*one, "key"), "2");
+}
+
+// The libraries have no sanitizer: it would not see how they order their threads.
+TEST_P(OtherLibrariesNoSanitizerTest, ThreadsUseTheirStoresAtOnce) {
+  constexpr int kThreads = 4;
+  constexpr int kEach = 100;
+  std::vector<std::unique_ptr<Store>> stores;
+  for (int i = 0; i < kThreads; ++i) stores.push_back(Open());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&store = *stores[static_cast<size_t>(i)], i] {
+      for (int n = 0; n < kEach; ++n) {
+        const std::string key = fmt::format("{}-{}", i, n % 10);
+        EXPECT_TRUE(store.Put(key, std::to_string(n)).ok());
+        EXPECT_EQ(Got(store, key), std::to_string(n));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (int i = 0; i < kThreads; ++i) EXPECT_EQ(Got(*stores[0], fmt::format("{}-3", i)), "93");
+}
+
+TEST_P(OtherLibrariesTest, DataOutlivesItsStores) {
+  ASSERT_TRUE(Open()->Put("key", "value").ok());
+  EXPECT_EQ(Got(*Open(), "key"), "value");
+}
+
+// LMDB's file may be used by many processes, the others' by one.
+TEST_P(OtherLibrariesTest, AnotherProcessSharesTheFileOrIsRefused) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Put("key", "value").ok());
+  const Words command = {BinDir() + "/erda-ycsb", "-a", Address(),  "-w",     "F", "--records", "10",
+                         "--operations",          "20", "--verify", "--wait", "0s"};
+  const auto ended = Process(command).Wait();
+  if (GetParam().scheme == kLmdb.scheme) {
+    EXPECT_EQ(ended.code, 0) << ended.err;
+  } else {
+    EXPECT_EQ(ended.code, 1) << ended.err;
+    EXPECT_NE(ended.err.find(Path()), std::string::npos) << ended.err;
+  }
+  EXPECT_EQ(Got(*store, "key"), "value");
+}
+
+TEST_P(OtherLibrariesTest, KilledProcessLeavesWholeRecords) {
+  const auto ycsb = [this](const Words& more) {
+    Words command = {BinDir() + "/erda-ycsb", "-a", Address(), "--records", "100", "--quiet"};
+    command.insert(command.end(), more.begin(), more.end());
+    return Process(command);
+  };
+  EXPECT_EQ(ycsb({"--load-only"}).Wait().code, 0);
+  Process killed = ycsb({"-w", "update", "--no-load", "--seconds", "60"});
+  EXPECT_TRUE(WaitUntil([&killed] { return killed.cpu_time() > std::chrono::milliseconds(100); }));
+  killed.Signal(SIGKILL);
+  EXPECT_EQ(killed.Wait().code, 128 + SIGKILL);
+  const auto ended =
+      ycsb({"-w", "C", "--no-load", "--distribution", "uniform", "--operations", "2000", "--verify"}).Wait();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out.find("found nothing"), std::string::npos) << ended.out;
+}
+
+TEST_P(OtherLibrariesTest, PathThatCannotBeOpenedFails) {
+  const auto store = OpenStore(fmt::format("{}{}/none/such/data", GetParam().scheme, Path()), {});
+  ASSERT_FALSE(store.ok());
+  EXPECT_NE(store.status().message().find("none/such"), std::string_view::npos) << store.status().ToString();
+}
+
+TEST_P(OtherLibrariesTest, UnknownOptionsOfAnAddressAreRefused) {
+  for (const std::string_view rest : {"", ",nosync", "/data,fast", "/data,size", "/data,size=", "/data,size=0",
+                                      "/data,size=x", "/data,cache=-1", "/data,nosync=1", "/data,sync=1"}) {
+    const auto store = OpenStore(fmt::format("{}{}", GetParam().scheme, rest), {});
+    ASSERT_FALSE(store.ok()) << rest;
+    EXPECT_EQ(store.status().code(), Code::kInvalidArgument) << rest;
+  }
+}
+
+// The full map refuses puts, also those that share the transaction of the one that did not fit. None counts as done.
+TEST(LmdbStoreTest, FullMapRefusesPutsAndSaysWhatToDo) {
+  const floors::TemporaryFolder folder;
+  for (const std::string_view more : {"", ",writemap"}) {
+    ClientOptions options;
+    options.queue_depth = 8;
+    const std::string path = fmt::format("{}/data{}", folder.path(), more.size());
+    auto opened = OpenStore(fmt::format("lmdb:{},nosync,size=1M{}", path, more), options);
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    Store& store = **opened;
+    ASSERT_TRUE(store.Put("first", "value").ok());
+    std::string large(100'000, 'x');
+    Status last;
+    for (int i = 0; i < 20 && last.ok(); ++i) last = store.Put("key" + std::to_string(i), large);
+    EXPECT_EQ(last.code(), Code::kResourceExhausted) << last.ToString();
+    EXPECT_NE(last.message().find(fmt::format("lmdb:{},size=", path)), std::string_view::npos) << last.ToString();
+
+    std::vector<Code> codes;
+    const auto keep = [&codes](const Status& status) { codes.push_back(status.code()); };
+    ASSERT_TRUE(store.PutAsync("small", "1", keep).ok());
+    for (int i = 0; i < 7; ++i) ASSERT_TRUE(store.PutAsync("large" + std::to_string(i), large, keep).ok());
+    EXPECT_EQ(store.Poll(), 8U);
+    EXPECT_EQ(codes, std::vector<Code>(8, Code::kResourceExhausted));
+    EXPECT_EQ(Got(store, "small"), "not found");
+    EXPECT_EQ(Got(store, "first"), "value");
+    EXPECT_EQ(Got(store, "key0"), large);
+  }
 }
 
 TEST(OpenStore, AddressOfAnUnknownSchemeIsRefused) {

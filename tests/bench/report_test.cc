@@ -24,6 +24,7 @@ Report SmallReport() {
   Report report;
   report.load = {10, 0.5};
   report.run = {4, 2.0, 0.75};
+  report.records = 12;
   for (const uint64_t ns : std::initializer_list<uint64_t>{1000, 2000, 1500}) report.measured.get.Record(ns);
   report.measured.put.Record(1800);
   report.nvm_bytes = {400, 300};
@@ -54,6 +55,9 @@ TEST(Report, JsonHasTheDocumentedFields) {
   EXPECT_FALSE(json["run"].contains("server_cpu_seconds"));
   EXPECT_EQ(json["not_found"], 0);
   EXPECT_EQ(json["failures"], 0);
+  EXPECT_EQ(json["records_after"], 12);
+  EXPECT_EQ(json["distribution"], "zipfian");
+  EXPECT_EQ(json["run"]["operations"], 4);
 }
 
 TEST(Report, ReportHasTheSlowestThreadsShare) {
@@ -66,6 +70,7 @@ TEST(Report, ReportHasTheSlowestThreadsShare) {
 
 TEST(Report, JsonHasReadModifyWritesForTheirWorkloadOnly) {
   EXPECT_TRUE(ToJson(SettingsFor("F"), SmallReport())["run"].contains("rmw"));
+  EXPECT_TRUE(ToJson(SettingsFor("rmw"), SmallReport())["run"].contains("rmw"));
 }
 
 TEST(Report, ReportHasTheServersTimeIfItWasMeasured) {
@@ -82,6 +87,25 @@ TEST(Report, ReportNamesAnotherScheme) {
   settings.scheme = "redo";
   EXPECT_TRUE(ToTable(settings, SmallReport()).starts_with("scheme redo\n"));
   EXPECT_EQ(ToJson(settings, SmallReport())["scheme"], "redo");
+}
+
+TEST(Report, TableNamesWritersAndTheDistribution) {
+  Settings settings = SettingsFor("A");
+  settings.workload.distribution = Distribution::kUniform;
+  EXPECT_NE(ToTable(settings, SmallReport()).find("50% update, uniform\n"), std::string::npos);
+  settings.threads = 3;
+  settings.writers = 1;
+  EXPECT_TRUE(ToTable(settings, SmallReport()).starts_with("1 of the threads update, the others get, uniform\n"));
+  EXPECT_EQ(ToJson(settings, SmallReport())["workload"], "writers");
+  EXPECT_EQ(ToJson(settings, SmallReport())["distribution"], "uniform");
+}
+
+TEST(Report, LoadAloneHasNoRun) {
+  Settings settings = SettingsFor("A");
+  settings.run = false;
+  const std::string table = ToTable(settings, SmallReport());
+  EXPECT_NE(table.find("\nload"), std::string::npos);
+  EXPECT_EQ(table.find("\nrun"), std::string::npos);
 }
 
 TEST(Report, TableShowsOnlyMeasuredFigures) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -49,6 +50,7 @@ class MemoryStore : public Store {
   }
   Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) override {
     if (ends_.size() == most_) return Status(Code::kResourceExhausted);
+    ++async_puts;
     (void)Put(key, value);
     ends_.emplace_back([done = std::move(done)] { done(Status()); });
     return {};
@@ -63,6 +65,7 @@ class MemoryStore : public Store {
 
   std::vector<std::string> gets;
   std::vector<std::string> puts;
+  size_t async_puts = 0;
 
  private:
   const size_t most_;
@@ -72,15 +75,19 @@ class MemoryStore : public Store {
 
 class WorkerTest : public testing::Test {
  protected:
+  WorkerTest() { settings_.warm_up = 50; }
+
   void Begin(std::string_view workload, uint64_t operations, uint32_t depth) {
+    Begin(workload, operations, depth, operations + settings_.warm_up);
+  }
+  void Begin(std::string_view workload, uint64_t operations, uint32_t depth, uint64_t most_inserts) {
     settings_.workload = *FindWorkload(workload);
     settings_.records = 100;
     settings_.operations = operations;
-    settings_.warm_up = 50;
     settings_.depth = depth;
     settings_.value_size = 32;
     settings_.verify = true;
-    inserts_ = std::make_unique<Inserts>(settings_.records, operations + settings_.warm_up);
+    inserts_ = std::make_unique<Inserts>(settings_.records, most_inserts);
     auto store = std::make_unique<MemoryStore>(std::max(depth, kLoadDepth));
     store_ = store.get();
     worker_ = std::make_unique<Worker>(settings_, values_, *inserts_, failures_, 0, std::move(store));
@@ -110,7 +117,7 @@ TEST_F(WorkerTest, LoadsEachRecordOnce) {
 }
 
 TEST_F(WorkerTest, DoesTheRequestedNumberOfOperations) {
-  for (const char* workload : {"A", "B", "C", "D", "F", "update"}) {
+  for (const char* workload : {"A", "B", "C", "D", "F", "rmw", "update"}) {
     for (const uint32_t depth : {1U, 8U}) {
       for (const uint64_t drawn_most : {uint64_t{1}, uint64_t{7}, uint64_t{1000}, uint64_t{100'000}}) {
         settings_.drawn_most = drawn_most;
@@ -119,7 +126,8 @@ TEST_F(WorkerTest, DoesTheRequestedNumberOfOperations) {
           Do(stage);
           const uint64_t asked = stage == Stage::kRun ? 1000 : 50;
           EXPECT_EQ(worker_->done(), asked) << workload << " depth " << depth << " drawn " << drawn_most;
-          const bool both = std::string_view(workload) == "F";  // A read-modify-write is one operation.
+          const bool both = std::string_view(workload) == "F" ||
+                            std::string_view(workload) == "rmw";  // A read-modify-write is one operation.
           EXPECT_EQ(both ? store_->gets.size() : store_->gets.size() + store_->puts.size(), asked) << workload;
           EXPECT_EQ(worker_->measured().get.count(), store_->gets.size());
           EXPECT_EQ(worker_->measured().put.count(), store_->puts.size());
@@ -149,6 +157,52 @@ TEST_F(WorkerTest, TheRunDoesNotRepeatTheWarmUp) {
   const auto warm = store_->gets;
   Do(Stage::kRun);
   EXPECT_NE(store_->gets, warm);
+}
+
+TEST_F(WorkerTest, LoadOneByOneUsesTheSynchronousCall) {
+  settings_.load_depth = 1;
+  Begin("C", 1, 1);
+  EXPECT_EQ(std::set<std::string>(store_->puts.begin(), store_->puts.end()).size(), settings_.records);
+  EXPECT_EQ(store_->async_puts, 0U);
+  settings_.load_depth = 2;
+  Begin("C", 1, 1);
+  EXPECT_EQ(store_->async_puts, settings_.records);
+}
+
+TEST_F(WorkerTest, RunEndsAfterItsTime) {
+  for (const uint32_t depth : {1U, 8U}) {
+    Begin("A", 1'000'000'000, depth, /*most_inserts=*/0);
+    settings_.seconds = 0.02;
+    const auto begin = Worker::Clock::now();
+    Do(Stage::kRun);
+    EXPECT_GE(Worker::Clock::now() - begin, std::chrono::milliseconds(20));
+    EXPECT_GT(worker_->done(), 0U);
+    EXPECT_LT(worker_->done(), 1'000'000'000U);
+    EXPECT_EQ(worker_->measured().get.count() + worker_->measured().put.count(), worker_->done());
+    settings_.seconds = 0;
+  }
+}
+
+TEST_F(WorkerTest, OperationsMayEndBeforeTheTime) {
+  settings_.seconds = 3600;
+  Begin("A", 100, 1);
+  Do(Stage::kWarmUp);
+  Do(Stage::kRun);
+  EXPECT_EQ(worker_->done(), 100U);
+}
+
+TEST(SettingsTest, FirstThreadsWriteAndTheOthersRead) {
+  Settings settings;
+  settings.workload = *FindWorkload("A");
+  EXPECT_EQ(settings.WorkloadOf(1).update_percent, 50U);
+  settings.workload.distribution = Distribution::kUniform;
+  settings.writers = 2;
+  for (const uint32_t thread : {0U, 1U, 2U, 3U}) {
+    const Workload workload = settings.WorkloadOf(thread);
+    EXPECT_EQ(workload.update_percent, thread < 2 ? 100U : 0U);
+    EXPECT_EQ(workload.get_percent(), thread < 2 ? 0U : 100U);
+    EXPECT_EQ(workload.distribution, Distribution::kUniform);
+  }
 }
 
 TEST_F(WorkerTest, InsertsAreOfNewRecords) {

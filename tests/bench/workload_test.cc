@@ -45,7 +45,7 @@ TEST_P(WorkloadTest, OperationsHaveTheWorkloadsMix) {
   expect_percent(OpKind::kUpdate, workload.update_percent);
   expect_percent(OpKind::kInsert, workload.insert_percent);
   expect_percent(OpKind::kReadModifyWrite, workload.rmw_percent);
-  expect_percent(OpKind::kGet, 100 - workload.update_percent - workload.insert_percent - workload.rmw_percent);
+  expect_percent(OpKind::kGet, workload.get_percent());
 }
 
 TEST_P(WorkloadTest, SameSeedGivesTheSameOperations) {
@@ -67,6 +67,34 @@ TEST(Workload, WorkloadIsFoundByItsName) {
   EXPECT_EQ(FindWorkload("F")->rmw_percent, 50U);
   EXPECT_FALSE(FindWorkload("E").has_value());
   EXPECT_FALSE(FindWorkload("").has_value());
+}
+
+TEST(Workload, MixIsDescribedInWords) {
+  EXPECT_EQ(MixOf(*FindWorkload("A")), "50% get, 50% update");
+  EXPECT_EQ(MixOf(*FindWorkload("D")), "95% get of the latest, 5% insert");
+  EXPECT_EQ(MixOf(*FindWorkload("F")), "50% get, 50% read-modify-write");
+  EXPECT_EQ(MixOf(*FindWorkload("rmw")), "100% read-modify-write");
+}
+
+TEST(Workload, DistributionIsFoundByItsName) {
+  for (const auto distribution : {Distribution::kZipfian, Distribution::kUniform, Distribution::kLatest}) {
+    EXPECT_EQ(FindDistribution(NameOf(distribution)), distribution);
+  }
+  EXPECT_FALSE(FindDistribution("hotspot").has_value());
+}
+
+TEST(Workload, UniformPrefersNoRecord) {
+  constexpr uint64_t kFew = 100;
+  Workload workload = *FindWorkload("C");
+  workload.distribution = Distribution::kUniform;
+  Inserts inserts(kFew, 0);
+  OpSource source(workload, kFew, 1, inserts);
+  std::vector<int> counts(kFew);
+  for (int i = 0; i < kOps; ++i) ++counts.at(source.Next().record);
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+  // Each count has a standard deviation of 31.
+  EXPECT_GT(*least, kOps / 100 - 5 * 31);
+  EXPECT_LT(*most, kOps / 100 + 5 * 31);
 }
 
 TEST(Workload, LatestPrefersRecentInserts) {

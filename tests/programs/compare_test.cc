@@ -1,4 +1,4 @@
-// tools/compare, with the real redis-server and memcached.
+// tools/compare, with the real servers and libraries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,22 @@ class CompareNoSanitizerTest : public ProgramsTest {
   }
   [[nodiscard]] static std::string Build() { return BinDir() + "/.."; }
   [[nodiscard]] bool LeftNothing() const { return std::filesystem::is_empty(Path("work")); }
+  // Stops the tool once a temporary folder has this file.
+  void ExpectStops(const Words& arguments, const std::string& file) const {
+    for (const int signal : {SIGTERM, SIGINT}) {
+      Process compare(Command(arguments));
+      const auto has_begun = [this, &file] {
+        for (const auto& folder : std::filesystem::directory_iterator(Path("work"))) {
+          if (std::filesystem::exists(folder.path() / file)) return true;
+        }
+        return false;
+      };
+      ASSERT_TRUE(WaitUntil(has_begun)) << compare.err();
+      compare.Signal(signal);
+      EXPECT_EQ(compare.Wait().code, 128 + signal) << compare.err();
+      EXPECT_TRUE(LeftNothing());
+    }
+  }
 };
 
 TEST_F(CompareNoSanitizerTest, MeasuresAllThreeAndLeavesNothing) {
@@ -89,20 +106,65 @@ TEST_F(CompareNoSanitizerTest, MeasuresAllThreeAndLeavesNothing) {
   EXPECT_EQ(page.find("@import"), std::string::npos);
 }
 
-TEST_F(CompareNoSanitizerTest, StoppedInTheMiddleItLeavesNothing) {
-  for (const int signal : {SIGTERM, SIGINT}) {
-    Process compare(Command({"--quick", "--build", Build(), "--sizes", "1K"}));
-    const auto memcached_serves = [this] {
-      for (const auto& folder : std::filesystem::directory_iterator(Path("work"))) {
-        if (std::filesystem::exists(folder.path() / "memcached.sock")) return true;
-      }
-      return false;
-    };
-    ASSERT_TRUE(WaitUntil(memcached_serves)) << compare.err();
-    compare.Signal(signal);
-    EXPECT_EQ(compare.Wait().code, 128 + signal) << compare.err();
+// The preset files, with some of its parts.
+class CompareFilesNoSanitizerTest : public CompareNoSanitizerTest {
+ protected:
+  json Measured(const std::string& parts) {
+    const auto ended =
+        Compare({"--preset", "files", "--quick", "--build", Build(), "--sizes", "1K", "--clients", "2", "--records",
+                 "1000", "--workloads", "rmw", "--parts", parts, "--json", Path("json"), "--html", Path("html")});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_NE(ended.out.find("Who wins"), std::string::npos) << ended.out;
+    EXPECT_NE(ReadFile(Path("html")).find("<svg"), std::string::npos);
     EXPECT_TRUE(LeftNothing());
+    json report = json::parse(ReadFile(Path("json")), nullptr, false);
+    EXPECT_TRUE(report.is_object());
+    return report;
   }
+  static void ExpectFigures(const json& report, const std::set<std::string>& stores,
+                            const std::set<std::string>& ratios) {
+    std::set<std::string> found;
+    for (const json& result : report["results"]) {
+      SCOPED_TRACE(result["command"].get<std::string>());
+      found.insert(result["store"]);
+      const json& median = result["median"];
+      const std::string workload = result["workload"];
+      EXPECT_GT(median["ops_per_second"], 0);
+      EXPECT_GT(median["mean_us"], 0);
+      EXPECT_EQ(median.contains("rmw_mean_us"), workload == "rmw");
+      EXPECT_EQ(median.contains("put_per_second"), workload == "rmw" || workload == "update" || workload == "beside");
+    }
+    EXPECT_EQ(found, stores);
+    for (const std::string& ratio : ratios) EXPECT_GT(report["ratios"][ratio]["value"], 0) << ratio;
+    EXPECT_EQ(report["ratios"].size(), ratios.size());
+  }
+};
+
+TEST_F(CompareFilesNoSanitizerTest, MeasuresOneClientAndSeveral) {
+  const json report = Measured("mixes,puts,clients");
+  EXPECT_EQ(report["results"].size(), 5U * (1 + 1 + 2));
+  ExpectFigures(report, {"erda", "lmdb", "lmdb_writemap", "rocksdb", "tkrzw"},
+                {"update_1024", "update_tail_1024", "put_1024", "update_1024_2"});
+  for (const char* name : {"Erda", "LMDB", "RocksDB", "Tkrzw"}) EXPECT_NE(report["versions"][name], "unknown") << name;
+}
+
+TEST_F(CompareFilesNoSanitizerTest, MeasuresAWriterLoadsAndSyncs) {
+  const json report = Measured("readers,load,synced");
+  EXPECT_EQ(report["results"].size(), 6U * 2 + 5 + 2);
+  ExpectFigures(report, {"erda", "lmdb", "lmdb_synced", "lmdb_writemap", "redis", "rocksdb", "rocksdb_synced", "tkrzw"},
+                {"writer_1024", "readers_1024", "load_1024"});
+  EXPECT_NE(report["versions"]["Redis"], "unknown");
+}
+
+TEST_F(CompareNoSanitizerTest, StoppedInTheMiddleItLeavesNothing) {
+  ExpectStops({"--quick", "--build", Build(), "--sizes", "1K"}, "memcached.sock");
+}
+
+// Clients are running, or were.
+TEST_F(CompareFilesNoSanitizerTest, StoppedInTheMiddleItLeavesNothing) {
+  ExpectStops(
+      {"--preset", "files", "--quick", "--build", Build(), "--sizes", "1K", "--parts", "clients", "--rounds", "99"},
+      "result1.json");
 }
 
 TEST_F(CompareNoSanitizerTest, ImpossibleRunsAreRefused) {
@@ -110,6 +172,11 @@ TEST_F(CompareNoSanitizerTest, ImpossibleRunsAreRefused) {
   ExpectRefused(Compare({"--quick", "--build", Build()}, Path("nowhere")), 1, "apt-get install redis-server memcached");
   for (const Words& bad :
        {Words{"--sizes", "0"}, Words{"--sizes", "1G"}, Words{"--clients", "0"}, Words{"--depth", "1"},
+        Words{"--preset", "tapes"}, Words{"--preset", "files", "--depth", "2"}, Words{"--parts", "puts"},
+        Words{"--workloads", "C"}, Words{"--stores", "erda"}, Words{"--seconds", "1"},
+        Words{"--preset", "files", "--stores", "tape"}, Words{"--preset", "files", "--seconds", "0"},
+        Words{"--preset", "files", "--parts", "scans"}, Words{"--sizes", "1M"},
+        Words{"--preset", "files", "--workloads", "E"}, Words{"--preset", "files", "--sizes", "8M"},
         Words{"--rounds", "none"}, Words{"--json", Path("nowhere/json")}, Words{"more"}}) {
     const auto ended = Compare(bad);
     EXPECT_EQ(ended.code, 2) << bad.back();

@@ -52,7 +52,7 @@ void ExpectLatencies(const json& times) {
 
 TEST_F(YcsbTest, RunsEachWorkload) {
   const auto server = StartServer({"--shards", "2"});
-  for (const std::string workload : {"A", "B", "C", "D", "F", "update"}) {
+  for (const std::string workload : {"A", "B", "C", "D", "F", "rmw", "update"}) {
     for (const auto& [threads, depth] : {std::pair("1", "1"), std::pair("2", "8")}) {
       SCOPED_TRACE(workload + ", threads " + threads + ", depth " + depth);
       const json results = Results({"--workload", workload, "--records", "1000", "--operations", "3001", "--value-size",
@@ -77,11 +77,12 @@ TEST_F(YcsbTest, RunsEachWorkload) {
 
       const int gets = run["get"]["count"];
       const int puts = run["put"]["count"];
-      EXPECT_EQ(run.contains("rmw"), workload == "F");
-      EXPECT_EQ(workload == "F" ? gets : gets + puts, 3001);  // In F, each put is part of an operation with a get.
+      const bool has_rmw = workload == "F" || workload == "rmw";
+      EXPECT_EQ(run.contains("rmw"), has_rmw);
+      EXPECT_EQ(has_rmw ? gets : gets + puts, 3001);  // Each put of a read-modify-write comes after a get.
       EXPECT_EQ(gets == 0, workload == "update");
       EXPECT_EQ(puts == 0, workload == "C");
-      EXPECT_EQ(workload == "F" ? run["rmw"]["count"].get<int>() : puts, puts);
+      EXPECT_EQ(has_rmw ? run["rmw"]["count"].get<int>() : puts, puts);
       for (const char* kind : {"get", "put", "rmw"}) {
         if (run.contains(kind)) ExpectLatencies(run[kind]);
       }
@@ -127,6 +128,89 @@ TEST_F(YcsbTest, TheWarmUpIsNotMeasured) {
   StopServer(*server);
 }
 
+TEST_F(YcsbTest, TakesWorkloadFilesAndPropertiesOfYcsb) {
+  const auto server = StartServer();
+  WriteFile(Path("workloada"), "recordcount=100\noperationcount=200\nworkload=core\nreadproportion=0.5\n"
+                               "updateproportion=0.5\nrequestdistribution=zipfian\nfieldcount=2\nfieldlength=8\n");
+  json results = Results({"-P", Path("workloada"), "-p", "operationcount=300", "-p", "requestdistribution=uniform", "-threads",
+                          "2", "--records", "150", "-s", "--verify"});
+  EXPECT_EQ(results["workload"], "A");
+  EXPECT_EQ(results["distribution"], "uniform");
+  EXPECT_EQ(results["operations"], 300);
+  EXPECT_EQ(results["records"], 150);
+  EXPECT_EQ(results["threads"], 2);
+  EXPECT_EQ(results["value_size"], 16);
+  results = Results({"-P", Path("workloada"), "-t"});
+  EXPECT_EQ(results["load"]["seconds"], 0.0);
+  EXPECT_EQ(results["run"]["operations"], 200);
+  EXPECT_EQ(results["not_found"], 0);
+  results = Results({"-P", Path("workloada"), "-w", "C", "-run", "--distribution", "latest"});
+  EXPECT_EQ(results["workload"], "C");
+  EXPECT_EQ(results["distribution"], "latest");
+  const auto noted = Ycsb({"-P", Path("workloada"), "-p", "redis.host=here", "-load"});
+  EXPECT_EQ(noted.code, 0);
+  EXPECT_EQ(noted.err, "erda-ycsb: these properties have no meaning here: redis.host\n");
+  StopServer(*server);
+}
+
+TEST_F(YcsbTest, LoadsAlone) {
+  const auto server = StartServer();
+  const json results = Results({"--load-only", "--load-depth", "1", "--records", "500"});
+  EXPECT_GT(results["load"]["ops_per_second"], 0);
+  EXPECT_EQ(results["run"]["operations"], 0);
+  EXPECT_EQ(Results({"-w", "C", "--no-load", "--records", "500", "--operations", "100"})["not_found"], 0);
+  StopServer(*server);
+}
+
+TEST_F(YcsbTest, RunEndsAfterItsSeconds) {
+  const auto server = StartServer();
+  const json results = Results({"-w", "A", "--records", "100", "--seconds", "0.2", "--threads", "2"});
+  const json& run = results["run"];
+  EXPECT_GE(run["seconds"], 0.2);
+  EXPECT_LT(run["seconds"], 10);
+  EXPECT_GT(run["operations"], 0);
+  EXPECT_EQ(run["operations"].get<uint64_t>(), run["get"]["count"].get<uint64_t>() + run["put"]["count"].get<uint64_t>());
+  StopServer(*server);
+}
+
+TEST_F(YcsbTest, SomeThreadsWriteBesideReaders) {
+  const auto server = StartServer();
+  const json results = Results({"--writers", "1", "--threads", "3", "--records", "100", "--seconds", "0.3", "--verify"});
+  EXPECT_EQ(results["writers"], 1);
+  EXPECT_GT(results["run"]["get"]["count"], 0);
+  EXPECT_GT(results["run"]["put"]["count"], 0);
+  EXPECT_EQ(results["records_after"], 100);
+  StopServer(*server);
+}
+
+TEST_F(YcsbTest, CountsTheRecordsThatItInserts) {
+  const auto server = StartServer();
+  const json results = Results({"-w", "D", "--records", "100", "--operations", "1000", "--warm-up", "100"});
+  const int after = results["records_after"];
+  EXPECT_GE(after - 100, results["run"]["put"]["count"].get<int>());
+  // All of them are there.
+  EXPECT_EQ(Results({"-w", "C", "--no-load", "--records", std::to_string(after), "--operations", "5000", "--distribution",
+                     "uniform"})["not_found"],
+            0);
+  StopServer(*server);
+}
+
+TEST_F(YcsbTest, HeldRunBeginsWithALine) {
+  const auto server = StartServer();
+  Process held(Command("erda-ycsb", {"-a", Address(), "-w", "C", "--records", "100", "--operations", "10", "--hold"}),
+               "go\n");
+  const auto ended = held.Wait();
+  ExpectFine(ended);
+  EXPECT_TRUE(ended.out.starts_with("ready\nworkload C")) << ended.out;
+  StopServer(*server);
+}
+
+TEST_F(YcsbTest, ScansAreRefusedWithAReason) {
+  for (const Words& scans : {Words{"-w", "E"}, Words{"-w", "e"}, Words{"-p", "scanproportion=0.95"}}) {
+    ExpectRefused(Ycsb(scans), 2, "Erda finds keys by their hash");
+  }
+}
+
 TEST_F(YcsbTest, VerifyFindsAValueThatIsNotItsOwn) {
   const auto server = StartServer();
   ExpectFine(Ycsb({"-w", "C", "--records", "1", "--operations", "1", "--value-size", "16"}));
@@ -148,6 +232,17 @@ TEST_F(YcsbTest, BadUsageIsOneLineAndHasItsExitCode) {
                                   {"-w", "A", "--value-size", "15", "--verify"},
                                   {"-w", "A", "--seed", "-1"},
                                   {"-w", "A", "--json", Path("nowhere/results")},
+                                  {"-w", "A", "--distribution", "hotspot"},
+                                  {"-w", "A", "--seconds", "0"},
+                                  {"-w", "A", "--seconds", "1s"},
+                                  {"-w", "D", "--seconds", "1"},
+                                  {"-w", "A", "--no-load", "--load-only"},
+                                  {"-w", "A", "--writers", "1", "--threads", "2", "--seconds", "1"},
+                                  {"--writers", "1", "--threads", "2"},
+                                  {"--writers", "1", "--seconds", "1"},
+                                  {"-P", Path("none")},
+                                  {"-p", "recordcount"},
+                                  {"-w", "A", "-p", "recordcount=many"},
                                   {"-w", "A", "extra"},
                                   {"-w", "A", "--unknown"}};
   for (const Words& arguments : bad) ExpectRefused(Ycsb(arguments), 2, "erda-ycsb: ");

@@ -265,7 +265,7 @@ def _durable_rows(figures: Figures, size: int) -> list[list[str]]:
     return rows
 
 
-def _text_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+def text_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
     titles = [f"{column.group}: {column.title}" if column.group else column.title for column in columns]
     for i in range(len(columns) - 1, 0, -1):
         if columns[i].group and columns[i].group == columns[i - 1].group:
@@ -297,15 +297,15 @@ def to_text(figures: Figures, origin: dict[str, Any]) -> str:
     ]
     for size in plan.sizes:
         parts.append(f"\nValues of {charts.size(size)}, {plan.records_of(size):,} records, no persistence")
-        parts.append(_text_table(_main_columns(), _main_rows(figures, size)))
+        parts.append(text_table(_main_columns(), _main_rows(figures, size)))
     for size in plan.sizes:
         parts.append(f"\nValues of {charts.size(size)}, updates, by the promise for an acknowledged put")
         columns = _durable_columns(plan.depth)[:-1]
-        parts.append(_text_table(columns, [row[:-1] for row in _durable_rows(figures, size)]))
+        parts.append(text_table(columns, [row[:-1] for row in _durable_rows(figures, size)]))
     parts.append(f"\n  {about_files(origin)}\n")
     parts += [f"  {system.title}: {system.promise}" for system in (*systems.MAIN, *systems.DURABLE)]
     parts.append(f"\nRatios: p50 with {_clients(min(plan.clients))}, operations per second with {_clients(figures.ratio_clients)}")
-    parts.append(_text_table(_ratio_columns(plan.depth), _ratio_rows(figures)))
+    parts.append(text_table(_ratio_columns(plan.depth), _ratio_rows(figures)))
     parts.append("\n" + chosen(figures))
     for ratio in figures.ratios():
         verdict = "reached" if ratio.reached else "not reached"

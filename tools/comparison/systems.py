@@ -160,6 +160,11 @@ def evictions(server: Server) -> int:
     raise ToolError("memcached does not say how many values it evicted")
 
 
+def require_redis() -> None:
+    if shutil.which("redis-server") is None:
+        raise ToolError("redis-server not found; on Debian: apt-get install redis-server")
+
+
 def require_programs(build: pathlib.Path) -> None:
     """Checks that all needed programs exist. Raises an error that says what to do."""
     missing = [name for name in ("redis-server", "memcached") if shutil.which(name) is None]
