@@ -26,8 +26,8 @@ The cleaning of the region goes through these phases (src/server/cleaning/merged
 The cleaner looks at the entry, and later the shard looks again and lets the entry name the copy. Between the two, other
 steps come. The shard stores that without a fence. It fences before it empties the region.
 
-The model checks two things beside linearizability: no client writes into a region that was emptied, and a replicate
-phase leaves nothing behind that the entry names.
+The model checks two things beside linearizability. No client writes into a region that was emptied. A replicate phase
+leaves nothing in the region that the entry names.
 
 The defect "reuses-held" shows why a region is given back as a whole. There the shard puts other versions where the
 merge has copied a version away, in a region that is still held. The objects of a region verify by its generation, and
