@@ -52,6 +52,8 @@ enum class Flaw : uint8_t {
   kCopyNotFlushed,     // An entry names a copy that is not persistent.
   kMovesUnchecked,     // A move is applied although the entry has changed since.
   kFreesHeld,          // A region is emptied although a writer may still write there.
+  kEmptiedAfterMerge,  // A region is emptied when its merge ends, although a client may still write there.
+  kReplicateSkipped,   // A merged region is emptied without a look at what settled there since.
   kEmptiedNotFenced,   // A region is emptied before the entries are persistent.
   kCountedNotFlushed,  // Entries that an earlier server stored are trusted before they are flushed.
   kSlotTooEarly,       // A head slot gets another region before its previous region is zeroes.
@@ -149,6 +151,8 @@ inline constexpr const char* kFlawNames[] = {
     "copy-not-flushed",
     "moves-unchecked",
     "frees-held",
+    "emptied-after-merge",
+    "replicate-skipped",
     "emptied-not-fenced",
     "counted-not-flushed",
     "slot-too-early",

@@ -35,7 +35,9 @@ void RegionUse::Count(uint32_t head, LogAddress address, int change) {
 
 void RegionUse::Release(uint32_t head, LogAddress address) {
   const uint32_t slot = shape_.geometry().SlotOf(address);
-  if (--UseAt(head, slot).held == 0 && slots_.IsFull(head, slot)) ++changes_;
+  if (--UseAt(head, slot).held > 0 || !slots_.IsFull(head, slot)) return;
+  ++changes_;
+  ++releases_;
 }
 
 void RegionUse::Forget(uint32_t head, uint32_t slot) {

@@ -56,6 +56,8 @@ class RegionUse {
       }
     }
   }
+  // Returns a number that grows when nobody holds a full region any more.
+  [[nodiscard]] uint64_t releases() const { return releases_; }
   // Resets the counts of a head slot, when its region is emptied.
   void Forget(uint32_t head, uint32_t slot);
 
@@ -79,6 +81,7 @@ class RegionUse {
   std::vector<Use> uses_;
   uint64_t bytes_live_ = 0;
   uint64_t changes_ = 0;
+  uint64_t releases_ = 0;
 };
 
 }  // namespace erda::log

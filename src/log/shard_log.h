@@ -105,6 +105,8 @@ class ShardLog final : public index::EntryObserver {
   // Returns a number that grows when a look for a region to clean may be worthwhile. That is so when an entry leaves an
   // address, when the writers have filled a region, or when nobody holds a full region any more.
   [[nodiscard]] uint64_t changes() const { return use_.changes() + tails_.filled_regions(); }
+  // Returns a number that grows when nobody holds a full region any more.
+  [[nodiscard]] uint64_t releases() const { return use_.releases(); }
 
   // --- Reading (Objects)
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <variant>
 
@@ -18,12 +19,26 @@ namespace erda::server {
 
 // --- Orders
 
-// Copy all objects that entries need out of this full region. The cleaner answers with RegionMerged.
+// Bytes of a region that a client may still write, or that a reader may still need. From and to are offsets in the
+// region. No held place reaches out of its segment.
+struct HeldPlace {
+  uint64_t from = 0;
+  uint64_t to = 0;
+  bool in_chunk = false;  // Objects of a chunk stand there, or will; otherwise one object.
+};
+enum class CleanPhase : uint8_t {
+  kMerge,     // Look at the whole region, and pass the held places.
+  kReplicate  // Look at the held places alone: nothing holds them any more.
+};
+// Copy all objects that entries need out of these places of a full region. The cleaner answers with RegionMerged. The
+// held places are in the order of their offsets. The shard keeps and does not change them until that answer.
 struct MergeOrder {
   uint32_t region = 0;
   uint32_t generation = 0;
   uint32_t head = 0;
   uint32_t slot = 0;
+  CleanPhase phase = CleanPhase::kMerge;
+  std::span<const HeldPlace> held{};
 };
 // Copy to this segment. Answers SegmentWanted.
 struct SegmentOrder {
@@ -60,7 +75,8 @@ struct SegmentWanted {
   uint32_t head = 0;
   uint64_t end = 0;  // where the copies end in the segment that it has filled; 0: it had no segment yet
 };
-// The cleaner has proposed all copies out of this region. If not complete: there was no room for more copies.
+// The cleaner has proposed all copies of one phase out of this region. If not complete: there was no room for more
+// copies.
 struct RegionMerged {
   uint32_t region = 0;
   bool complete = false;

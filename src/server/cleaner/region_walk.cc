@@ -31,6 +31,7 @@ RegionWalk::Found RegionWalk::Next(WalkBudget* budget) {
       spot_ = {};
     }
     if (segment_ == geometry_.segments_per_region()) return {.at = At::kEnd, .object = {}};
+    if (Skip()) continue;
     if (spot_.at == 0) {
       EnterSegment();
     } else if (LookAtHeader(&found, budget)) {
@@ -38,6 +39,40 @@ RegionWalk::Found RegionWalk::Next(WalkBudget* budget) {
     }
   }
   return found;
+}
+
+bool RegionWalk::Skip() {
+  while (next_held_ < order_.held.size() && order_.held[next_held_].to <= at_in_region()) ++next_held_;
+  const bool any_left = next_held_ < order_.held.size();
+  if (order_.phase == CleanPhase::kReplicate) {
+    if (!any_left) {
+      JumpTo(geometry_.segments_per_region(), 0, 0);
+      return true;
+    }
+    const HeldPlace& held = order_.held[next_held_];
+    if (at_in_region() >= held.from) return false;
+    const uint64_t segment = held.from / geometry_.segment_size;
+    const uint64_t begin = segment * geometry_.segment_size;
+    JumpTo(segment, held.from - begin, held.in_chunk ? held.to - begin : 0);
+    return true;
+  }
+  if (!any_left || at_in_region() < order_.held[next_held_].from || Planted(Flaw::kMovesUnsettled)) return false;
+  JumpTo(segment_, order_.held[next_held_].to - segment_ * geometry_.segment_size, 0);
+  return true;
+}
+
+// The shard knows where a held place begins and ends. So the walk is never lost there, nor after it.
+void RegionWalk::JumpTo(uint64_t segment, uint64_t at, uint64_t chunk_end) {
+  segment_ = segment;
+  spot_ = {.at = at, .chunk_end = chunk_end};
+}
+
+uint64_t RegionWalk::Limit() const {
+  const uint64_t left = (spot_.in_chunk() ? spot_.chunk_end : geometry_.segment_size) - spot_.at;
+  if (next_held_ == order_.held.size()) return left;
+  const HeldPlace& held = order_.held[next_held_];
+  const uint64_t bound = order_.phase == CleanPhase::kReplicate ? held.to : held.from;
+  return bound > at_in_region() ? std::min(left, bound - at_in_region()) : left;
 }
 
 // The walk skips a segment only if it begins with zeroes. It must not leave objects in a segment with a damaged header.
@@ -51,9 +86,8 @@ void RegionWalk::EnterSegment() {
 
 bool RegionWalk::LookAtHeader(Found* found, WalkBudget* budget) {
   const bool in_chunk = spot_.in_chunk();
-  const uint64_t limit = (in_chunk ? spot_.chunk_end : geometry_.segment_size) - spot_.at;
-  const format::Place place{pool_seed_, order_.head,
-                            geometry_.AddressOf(order_.slot, segment_ * geometry_.segment_size + spot_.at),
+  const uint64_t limit = Limit();
+  const format::Place place{pool_seed_, order_.head, geometry_.AddressOf(order_.slot, at_in_region()),
                             order_.generation};
   const format::ObjectView view = format::InspectLabel(place, bytes());
   const format::ObjectHeader& header = view.header;

@@ -1,7 +1,9 @@
-// Walks a region from its first segment to its last, and finds the objects in it that entries need. Owns the position
-// of the walk. The cleaner's thread calls it.
-//   (C2) The cleaner reads regions to which nothing is appended any more, and objects that an entry names as settled.
-//   (C3) The cleaner may miss that an entry changes. So the shard checks each proposal against the entry as it is then.
+// Walks a region from its first segment to its last, and finds the objects in it that entries need. A merge passes the
+// held places of its order; a replicate looks at these alone. Owns the position of the walk. The cleaner's thread calls
+// it.
+//   (C2) The cleaner reads regions to which nothing is appended any more, and there no place that is held. It also
+//   reads objects that an entry names as settled. (C3) The cleaner may miss that an entry changes. So the shard checks
+//   each proposal against the entry as it is then.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +40,8 @@ class RegionWalk {
     uint64_t offset = 0;  // The object's offset in the pool.
   };
 
-  // REQUIRES: the region is full, and no client holds it. The index is the cleaner's own view of the shard's.
+  // REQUIRES: the region is full, and only the held places of the order are held. In a replicate, nothing is. The index
+  // is the cleaner's own view of the shard's.
   RegionWalk(nvm::Writer& nvm, index::ReadOnlyIndex& index, const format::Geometry& geometry, uint32_t pool_seed,
              const MergeOrder& order)
       : nvm_(nvm), index_(index), geometry_(geometry), pool_seed_(pool_seed), order_(order) {}
@@ -59,12 +62,20 @@ class RegionWalk {
     [[nodiscard]] bool in_chunk() const { return at < chunk_end; }
   };
 
+  // Goes past the places that this phase does not look at. Returns true if the walk is elsewhere now, or at the end.
+  bool Skip();
+  // Goes to this offset in the region, or to the end of a segment. Does not count as work.
+  void JumpTo(uint64_t segment, uint64_t at, uint64_t chunk_end);
   void EnterSegment();
   // Looks at the header at the position of the walk. Returns true if *found is the answer of Next.
   bool LookAtHeader(Found* found, WalkBudget* budget);
   [[nodiscard]] bool IsNeeded(uint64_t key_hash, format::LogAddress address);
   // Goes past these bytes, which took as much work as `cost` bytes.
   void PassBytes(uint64_t bytes, uint64_t cost, WalkBudget* budget);
+  [[nodiscard]] uint64_t at_in_region() const { return segment_ * geometry_.segment_size + spot_.at; }
+  // Returns the bytes from the position of the walk to the end of its chunk or segment, or to the next held place. In a
+  // replicate, to the end of the held place.
+  [[nodiscard]] uint64_t Limit() const;
   // Returns the bytes from the position of the walk to the end of the segment.
   [[nodiscard]] std::span<const std::byte> bytes() const {
     return nvm_.Bytes(SegmentOffset() + spot_.at, geometry_.segment_size - spot_.at);
@@ -80,6 +91,7 @@ class RegionWalk {
   const MergeOrder order_;
   uint64_t segment_ = 0;
   Spot spot_;
+  size_t next_held_ = 0;  // The first held place that does not end before the walk.
 };
 
 }  // namespace erda::server

@@ -38,19 +38,20 @@ CleaningPolicy::CleaningPolicy(Versions& versions, const format::Geometry& geome
       emptied_(log_, geometry, queues, counters_),
       search_(versions),
       tried_(geometry),
+      merged_(geometry),
       patience_(versions.chunks()),
       resorts_(versions, queues),
       mending_(versions, counters_),
-      pace_(log_, queues) {}
+      phase_(log_, geometry, queues) {}
 
 size_t CleaningPolicy::Step() {
   versions_.CountPublished();
   size_t done = queues_.proposals.empty() ? 0 : Apply();
   if (mending_.Step(entries_, on_damage)) ++done;
-  if (state_ == State::kIdle && (asked() || log_.regions().slots().crowded_heads() > 0 || NeedsSpace()))
-    done += Choose();
-  if (state_ == State::kMerging) pace_.Update(asked() || wait_.any() || log_.regions().free_regions() <= 1);
-  if (state_ == State::kSearching) done += Search();
+  const bool is_idle = !phase_.goes_on() && !searches_;
+  if (is_idle && (IsDue() || merged_.IsDue(log_.releases()))) done += Choose();
+  if (phase_.goes_on()) phase_.Update(asked() || wait_.any() || log_.regions().free_regions() <= 1);
+  if (searches_) done += Search();
   if (queues_.hurry.load(std::memory_order_relaxed) != wait_.any()) {
     queues_.hurry.store(wait_.any(), std::memory_order_relaxed);
   }
@@ -65,11 +66,15 @@ size_t CleaningPolicy::Apply() {
       [this](const auto& of_entry) { entries_.Apply(of_entry); },
       [this](const DamageFound& damage) { entries_.Apply(damage, on_damage); },
       [this](const SegmentWanted& wanted) {
-        queues_.Send(GiveCopySegment(log_, wanted));
+        queues_.Send(GiveCopySegment(log_, wanted, phase_.may_take_last()));
         counters_.Set(Counter::kFreeRegions, log_.regions().free_regions());
       },
       [this](const RegionMerged& merged) { OnMerged(merged); },
-      [this](const RegionZeroed& zeroed) { OnZeroed(zeroed); },
+      [this](const RegionZeroed& zeroed) {
+        emptied_.Free(zeroed.region);
+        wait_.EndAll();
+        tried_.Clear();
+      },
       [this](const MendingDue& /*due*/) { mending_.Begin(); },
       [this](const SweepEnded& ended) {
         wait_.ForgetMerges();
@@ -87,36 +92,41 @@ size_t CleaningPolicy::Apply() {
   return applied;
 }
 
-void CleaningPolicy::OnZeroed(const RegionZeroed& zeroed) {
-  emptied_.Free(zeroed.region);
-  wait_.EndAll();
-  tried_.Clear();
+void CleaningPolicy::Empty(const ShardLog::LinkedRegion& region) {
+  merged_.Remove(region);
+  emptied_.Empty(region);
 }
 
-void CleaningPolicy::OnMerged(const RegionMerged& merged) {
-  state_ = State::kIdle;
+// A replicate looks at the held places alone. If an entry names something else in the region, it was mended since. Then
+// a merge of the region follows, which looks everywhere.
+void CleaningPolicy::OnMerged(const RegionMerged& answer) {
+  const bool replicated = phase_.End() == CleanPhase::kReplicate;
   if (on_merge) on_merge(false);
-  wait_.CountMerge();
   log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
-    if (region.region != merged.region) return;
-    if (region.use.none()) {
-      emptied_.Empty(region);
-    } else if (merged.complete) {
-      state_ = State::kSearching;
-      search_.Begin(region);
-    } else {
+    if (region.region != answer.region) return;
+    const bool was_held = merged_.Has(region) && !replicated;
+    if (!was_held && !replicated) wait_.CountMerge();
+    if (region.use.none() || (was_held && region.use.names == 0 && Planted(Flaw::kEmptiedAfterMerge))) {
+      Empty(region);
+    } else if (!answer.complete) {
+      merged_.Remove(region);
       tried_.Add(region);
+    } else if (replicated) {
+      merged_.Remove(region);
+    } else if (!was_held) {
+      searches_ = true;
+      search_.Begin(region);
     }
   });
 }
 
 size_t CleaningPolicy::Search() {
   if (!search_.Step()) return 1;
-  state_ = State::kIdle;
+  searches_ = false;
   log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
     if (region.region != search_.region()) return;
     if (region.use.none()) {
-      emptied_.Empty(region);
+      Empty(region);
     } else if (!search_.has_settled()) {
       tried_.Add(region);
     }
@@ -151,19 +161,25 @@ bool CleaningPolicy::NeedsSpace() const {
   return coming <= 2 + geometry_.regions_per_shard / 32;
 }
 
+bool CleaningPolicy::IsDue() const { return asked() || log_.regions().slots().crowded_heads() > 0 || NeedsSpace(); }
+
 size_t CleaningPolicy::Choose() {
   const index::Index& index = versions_.index();
   if (resorts_.is_sweeping() || !index.census().is_complete() || index.mender().rest_is_due()) return 0;
   // A look at all regions takes long, so the shard waits until something may have changed.
-  if (!asked() && !wait_.any() && log_.changes() < look_again_at_) return 0;
+  const bool released = merged_.IsDue(log_.releases());
+  if (!asked() && !wait_.any() && !released && log_.changes() < look_again_at_) return 0;
 
   const CleaningGoal goal{.asked = asked_,
                           .few_free = NeedsSpace(),
                           .put_needs_region = wait_.Waits(Room::kRegion),
                           .put_needs_slot = wait_.Waits(Room::kHeadSlot)};
-  const RegionChoice choice = ChooseRegion(log_, geometry_, tried_, goal);
-  for (const ShardLog::LinkedRegion& region : choice.unneeded) emptied_.Empty(region);
+  const RegionChoice choice = ChooseRegion(log_, geometry_, tried_, merged_, goal);
+  for (const ShardLog::LinkedRegion& region : choice.unneeded) Empty(region);
   if (!choice.unneeded.empty()) return choice.unneeded.size();
+  if (choice.merged) return Begin(*choice.merged, CleanPhase::kReplicate, merged_.HeldIn(*choice.merged));
+  merged_.Look(log_.releases());
+  if (!IsDue()) return 0;
   if (emptied_.being_zeroed() && !asked()) return 0;  // there will be room soon
 
   // Cleaning of other heads may go on for ever, and it does not help a put that needs a slot in this one.
@@ -173,25 +189,26 @@ size_t CleaningPolicy::Choose() {
     wait_.GiveUp(Room::kHeadSlot, log_.changes());
   }
   const bool in_circles = wait_.any() && wait_.merges() > 2 * geometry_.regions_per_shard;
-  if (choice.best && !in_circles) return Merge(*choice.best);
+  if (choice.best && !in_circles) return Begin(*choice.best, CleanPhase::kMerge, {});
   if (wait_.any() && !emptied_.being_zeroed() && resorts_.OrderSweep()) return 1;
   if (choice.held) {
     versions_.delegating().TakeBack();
     const bool settles = !wait_.any() || patience_.looks() % kLooksPerSettling == 0;
     const size_t settled = settles ? versions_.Sweep(kSettledPerStep) : 0;
-    if (settled > 0 || (wait_.any() && !patience_.is_over())) return settled;
+    if (settled > 0) return settled;
+    // The merge is for the time when the holders let go.
+    if (choice.best_held)
+      return Begin(*choice.best_held, CleanPhase::kMerge, merged_.Add(versions_, *choice.best_held));
+    if (wait_.any() && !patience_.is_over()) return 0;
   }
   if (emptied_.being_zeroed()) return 0;
   if (wait_.any() && resorts_.SettleArrived()) return 1;
   return GiveUp();
 }
 
-size_t CleaningPolicy::Merge(const ShardLog::LinkedRegion& region) {
-  state_ = State::kMerging;
+size_t CleaningPolicy::Begin(const ShardLog::LinkedRegion& region, CleanPhase phase, std::span<const HeldPlace> held) {
   if (on_merge) on_merge(true);
-  pace_.Begin(geometry_.region_size, region.dead_bytes());
-  queues_.Send(
-      MergeOrder{.region = region.region, .generation = region.generation, .head = region.head, .slot = region.slot});
+  phase_.Begin(region, phase, held);
   return 1;
 }
 

@@ -1,8 +1,10 @@
 // Decides which region of a shard is cleaned next, and when. Decides when a put that waits for room is refused. Gives
 // the cleaner its orders, and takes its proposals (docs/cleaning.md). The parts own the details: region_choice.h the
-// scores, merge_pace.h the pace, room_wait.h and patience.h the puts that wait. The shard's thread calls it.
-//   (C7) The cleaner merges only regions that no client holds, so all versions that entries name in them are settled. A
-//   region that a client may still write into waits, and does not keep another region from being cleaned.
+// scores, merged_regions.h the regions between their two phases, present_phase.h the orders, room_wait.h and patience.h
+// the puts that wait. The shard's thread calls it.
+//   (C7) A merge passes the places of a region that hold it. Once nothing holds the region, the cleaner replicates it:
+//   it copies what settled at these places since. Until then the region waits, and does not keep another region from
+//   being cleaned.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +22,9 @@
 #include "server/cleaning/entry_proposals.h"
 #include "server/cleaning/last_resorts.h"
 #include "server/cleaning/mending_walk.h"
-#include "server/cleaning/merge_pace.h"
+#include "server/cleaning/merged_regions.h"
 #include "server/cleaning/patience.h"
+#include "server/cleaning/present_phase.h"
 #include "server/cleaning/region_choice.h"
 #include "server/cleaning/room_wait.h"
 #include "server/cleaning/tried_regions.h"
@@ -66,22 +69,19 @@ class CleaningPolicy {
   std::function<void(bool begins)> on_merge;
 
  private:
-  enum class State : uint8_t {
-    kIdle,
-    kMerging,   // the cleaner walks a region
-    kSearching  // the shard looks for entries that still name a merged region (AsideSearch)
-  };
-
   // Applies up to a few proposals. Returns how many.
   size_t Apply();
-  void OnMerged(const RegionMerged& merged);
-  void OnZeroed(const RegionZeroed& zeroed);
+  void OnMerged(const RegionMerged& answer);
+  void Empty(const log::ShardLog::LinkedRegion& region);
   size_t Search();
 
   // Returns true if only few regions are free or will be.
   [[nodiscard]] bool NeedsSpace() const;
+  // Returns true if cleaning is due.
+  [[nodiscard]] bool IsDue() const;
   size_t Choose();
-  size_t Merge(const log::ShardLog::LinkedRegion& region);
+  // Orders one phase of the region. The held places are those of MergedRegions.
+  size_t Begin(const log::ShardLog::LinkedRegion& region, CleanPhase phase, std::span<const HeldPlace> held);
   // Ends the waits for room, since no region is left whose merge would help.
   size_t GiveUp();
 
@@ -95,12 +95,13 @@ class CleaningPolicy {
   EmptiedRegions emptied_;
   AsideSearch search_;
   TriedRegions tried_;
+  MergedRegions merged_;
   RoomWait wait_;
   Patience patience_;
   LastResorts resorts_;
   MendingWalk mending_;
-  MergePace pace_;
-  State state_ = State::kIdle;
+  PresentPhase phase_;
+  bool searches_ = false;          // The shard looks for entries that still name a merged region (AsideSearch).
   std::optional<uint32_t> asked_;  // A client asked to clean the regions up to this generation.
   uint64_t look_again_at_ = 0;     // The value of the log's changes() from which on a look for a region is worthwhile.
 };

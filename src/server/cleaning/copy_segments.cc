@@ -2,10 +2,11 @@
 
 namespace erda::server {
 
-CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted) {
+CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted, bool may_take_last) {
   auto segment = wanted.end == 0 ? log.copies().Open(wanted.head) : std::nullopt;
   const bool begun = segment.has_value();
-  if (!segment) segment = log.copies().Next(wanted.head, wanted.end);
+  const bool has_room = may_take_last || log.regions().free_regions() > 1 || log.copies().Room(wanted.head) > 0;
+  if (!segment && has_room) segment = log.copies().Next(wanted.head, wanted.end);
   if (!segment) return NoSegmentOrder{};
   return SegmentOrder{.head = wanted.head,
                       .region = segment->region,

@@ -7,7 +7,7 @@
 namespace erda::server {
 
 // Returns the order that answers the cleaner: the segment that an earlier server's cleaner left open in this head, or
-// the next one. May take the last free region of the shard.
-[[nodiscard]] CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted);
+// the next one. Takes the last free region of the shard only if `may_take_last`.
+[[nodiscard]] CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted, bool may_take_last);
 
 }  // namespace erda::server

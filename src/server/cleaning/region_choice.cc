@@ -20,18 +20,34 @@ bool HasRoomForCopies(ShardLog& log, const ShardLog::LinkedRegion& region) {
   return log.regions().free_regions() > 0 || region.use.live_bytes <= log.copies().Room(region.head);
 }
 
+// Does the same for a region that is held. Its copies never take the shard's last free region: they may gain nothing
+// for long, and another region may need that one.
+bool HasRoomForEarlyCopies(ShardLog& log, const ShardLog::LinkedRegion& region) {
+  return log.regions().free_regions() > 1 || region.use.live_bytes <= log.copies().Room(region.head);
+}
+
 }  // namespace
 
 RegionChoice ChooseRegion(ShardLog& log, const format::Geometry& geometry, const TriedRegions& tried,
-                          const CleaningGoal& goal) {
+                          const MergedRegions& merged, const CleaningGoal& goal) {
   const bool in_need = goal.put_needs_region || goal.put_needs_slot || log.regions().free_regions() <= 1;
   // Only a region of a crowded head helps a put that needs a slot there.
   const bool slots_first = goal.put_needs_slot || !goal.put_needs_region;
   RegionChoice choice;
   double best_score = 0;
+  double fewest = 0;
   log.ForEachFull([&](const ShardLog::LinkedRegion& region) {
     if (region.use.none() || (Planted(Flaw::kFreesHeld) && region.use.names == 0)) {
       choice.unneeded.push_back(region);
+      return;
+    }
+    const bool is_merged = merged.Has(region);
+    if (is_merged && region.use.held == 0) {
+      if (Planted(Flaw::kReplicateSkipped)) {
+        choice.unneeded.push_back(region);
+      } else {
+        choice.merged = region;
+      }
       return;
     }
     const uint64_t gain = region.dead_bytes();
@@ -39,9 +55,18 @@ RegionChoice ChooseRegion(ShardLog& log, const format::Geometry& geometry, const
     if (!was_asked_for && !region.crowded && !goal.few_free) return;
     const bool little_counts = goal.put_needs_region || region.crowded || was_asked_for;
     if (gain < geometry.region_size / (little_counts ? kBarelyWorthwhile : kWorthwhile)) return;
-    if (region.use.held > 0 && !Planted(Flaw::kFreesHeld) && !Planted(Flaw::kMovesUnsettled)) {
+    const auto rank = [&](bool crowded, double of) { return std::pair(crowded && slots_first, of); };
+    if (region.use.held > 0 && !Planted(Flaw::kFreesHeld)) {
       choice.held = true;
       choice.crowded_held |= region.crowded;
+      if (is_merged || tried.Has(region)) return;
+      if (!merged.MayCopy(region.use.live_bytes) || !HasRoomForEarlyCopies(log, region)) return;
+      // Each of them gives a whole region once it is let go. So the one is best that needs the fewest copies.
+      const double few = -static_cast<double>(region.use.live_bytes);
+      if (!choice.best_held || rank(region.crowded, few) > rank(choice.best_held->crowded, fewest)) {
+        choice.best_held = region;
+        fewest = few;
+      }
       return;
     }
     if (tried.Has(region) || !HasRoomForCopies(log, region)) return;
@@ -51,7 +76,6 @@ RegionChoice ChooseRegion(ShardLog& log, const format::Geometry& geometry, const
     const double live = static_cast<double>(region.use.live_bytes) / static_cast<double>(geometry.region_size);
     const double score = in_need ? static_cast<double>(gain)
                                  : static_cast<double>(gain) * static_cast<double>(region.age + 1) / (1 + live);
-    const auto rank = [&](bool crowded, double of) { return std::pair(crowded && slots_first, of); };
     if (!choice.best || rank(region.crowded, score) > rank(choice.best->crowded, best_score)) {
       choice.best = region;
       best_score = score;

@@ -1,6 +1,6 @@
-// Chooses the region of a shard to merge next, and the ones that can be emptied at once. Decides by the log's counts
-// alone, and changes nothing. See docs/cleaning.md, "When a region is cleaned, and which one". The shard's thread calls
-// it.
+// Chooses the region of a shard to merge or to replicate next, and the ones that can be emptied at once. Decides by the
+// log's counts alone, and changes nothing. See docs/cleaning.md, "When a region is cleaned, and which one". The shard's
+// thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "format/geometry.h"
 #include "log/shard_log.h"
+#include "server/cleaning/merged_regions.h"
 #include "server/cleaning/tried_regions.h"
 
 namespace erda::server {
@@ -23,14 +24,17 @@ struct CleaningGoal {
 
 struct RegionChoice {
   std::vector<log::ShardLog::LinkedRegion> unneeded;  // Nothing names or holds them. If any, only these count.
-  std::optional<log::ShardLog::LinkedRegion> best;    // to merge
-  bool held = false;                                  // Another region would be worthwhile if nobody held it.
-  bool crowded_held = false;                          // Such a held region is in a crowded head.
-  bool gains_slot = false;                            // A region in a crowded head is worthwhile.
+  std::optional<log::ShardLog::LinkedRegion> merged;  // To replicate: it is merged, and nothing holds it any more.
+  std::optional<log::ShardLog::LinkedRegion> best;    // To merge: nothing holds it.
+  // To merge if there is no best one: something holds it, so the merge gains nothing yet.
+  std::optional<log::ShardLog::LinkedRegion> best_held;
+  bool held = false;          // Another region would be worthwhile if nobody held it.
+  bool crowded_held = false;  // Such a held region is in a crowded head.
+  bool gains_slot = false;    // A region in a crowded head is worthwhile.
 };
 
 // REQUIRES: all entries are counted, the published ones included.
 [[nodiscard]] RegionChoice ChooseRegion(log::ShardLog& log, const format::Geometry& geometry, const TriedRegions& tried,
-                                        const CleaningGoal& goal);
+                                        const MergedRegions& merged, const CleaningGoal& goal);
 
 }  // namespace erda::server

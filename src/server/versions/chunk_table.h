@@ -76,6 +76,15 @@ class ChunkTable {
     for (; !overdue_.empty(); overdue_.pop_front()) end(overdue_.front());
   }
 
+  // Calls visit(const Chunk&) for each chunk whose space is held.
+  template <class Visit>
+  void ForEachHeld(Visit&& visit) const {
+    for (const std::vector<Chunk>& chunks : chunks_) {
+      for (const Chunk& chunk : chunks) visit(chunk);
+    }
+    for (const ClosingChunk& closing : closing_) visit(closing.chunk);
+  }
+
   // Returns true if Age has work: some chunks may be filled by clients, or end after several idle moments.
   [[nodiscard]] bool delegates() const { return open_ > 0 || lingering_ > 0; }
   [[nodiscard]] uint32_t open() const { return open_; }

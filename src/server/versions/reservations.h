@@ -37,6 +37,13 @@ class Reservations {
   // persistently.
   void Begin(const Reservation& reservation);
   [[nodiscard]] const InFlight& in_flight() const { return in_flight_; }
+  // Calls visit(const Reservation&) for each reservation that holds its place in the log. Some are not in flight any
+  // more.
+  template <class Visit>
+  void ForEachHeld(Visit&& visit) const {
+    in_flight_.ForEach([&](Id /*id*/, const Reservation& reservation) { visit(reservation); });
+    for (const Reservation& passed : passed_) visit(passed);
+  }
 
   // Ends the reservation, unless its writer's commit is to come. Requires: its entry names its version as settled, or
   // the version no longer counts.

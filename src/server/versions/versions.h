@@ -80,6 +80,16 @@ class Versions {
   size_t Sweep(size_t limit) { return settling_.Sweep(PublishPuts(), limit); }
   // Serves a report that the key's newest version is not whole (TakingBack::Report).
   void Report(std::string_view key, uint64_t key_hash) { taking_back_.Report(PublishPuts(), key, key_hash); }
+  // Calls visit(head, address, from, to, in_chunk) for each place that holds its region of the log. A client may still
+  // write from the offset `from` on, and before `to`; both count from the address. in_chunk: the address is a chunk's.
+  template <class Visit>
+  void ForEachHeld(AllPublished, Visit&& visit) const {
+    reservations_.ForEachHeld([&](const Reservation& r) { visit(r.head, r.address, uint64_t{0}, r.bytes, false); });
+    // A client with a window may also write where it has put already.
+    chunks().ForEachHeld([&](const Chunk& c) {
+      visit(c.head, c.address, c.windowed ? format::kChunkObjectsAt : c.tail, c.bytes, true);
+    });
+  }
   // Ends the chunks and reservations of the session. Requires: the session is fenced, so none of its Writes can arrive
   // any more.
   void EndSession(SessionId session);

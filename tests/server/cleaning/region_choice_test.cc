@@ -41,10 +41,11 @@ class RegionChoiceTest : public CleaningTest {
   }
   RegionChoice Choose(const CleaningGoal& goal) {
     store_->versions().CountPublished();
-    return ChooseRegion(store_->versions().log(), store_->geometry(), tried_, goal);
+    return ChooseRegion(store_->versions().log(), store_->geometry(), tried_, merged_, goal);
   }
 
   TriedRegions tried_{store_->geometry()};
+  MergedRegions merged_{store_->geometry()};
   std::map<uint32_t, std::vector<std::string>> keys_of_;
   std::vector<uint32_t> order_;  // regions, the oldest first
 };
