@@ -43,8 +43,12 @@ CleaningPolicy::CleaningPolicy(Versions& versions, const format::Geometry& geome
       mending_(versions, counters_),
       pace_(log_, queues) {}
 
-size_t CleaningPolicy::Step() {
-  versions_.CountPublished();
+bool CleaningPolicy::IsQuiet() const {
+  return state_ == State::kIdle && queues_.proposals.empty() && !mending_.is_due() && !asked() && !wait_.any() &&
+         !queues_.hurry.load(std::memory_order_relaxed) && log_.regions().slots().crowded_heads() == 0 && !NeedsSpace();
+}
+
+size_t CleaningPolicy::Work() {
   size_t done = queues_.proposals.empty() ? 0 : Apply();
   if (mending_.Step(entries_, on_damage)) ++done;
   if (state_ == State::kIdle && (asked() || log_.regions().slots().crowded_heads() > 0 || NeedsSpace()))

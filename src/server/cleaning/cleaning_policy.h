@@ -40,7 +40,10 @@ class CleaningPolicy {
   // Requires: the pool was taken up.
   void Begin() { emptied_.TakeUp(); }
   // Applies some proposals, and decides the next step. Returns how much it did.
-  size_t Step();
+  size_t Step() {
+    versions_.CountPublished();
+    return IsQuiet() ? 0 : Work();
+  }
 
   // Notes that a put finds no room in this head. again: the put has waited already. Returns true if there may be room
   // later: the put then tries again when rooms() has changed.
@@ -72,6 +75,9 @@ class CleaningPolicy {
     kSearching  // the shard looks for entries that still name a merged region (AsideSearch)
   };
 
+  // Returns true if there is nothing to apply, to decide or to tell. So it is in most steps of a busy shard.
+  [[nodiscard]] bool IsQuiet() const;
+  size_t Work();
   // Applies up to a few proposals. Returns how many.
   size_t Apply();
   void OnMerged(const RegionMerged& merged);
