@@ -7,17 +7,11 @@
 #include <bit>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <nmmintrin.h>
-#endif
-
 namespace erda {
 
 namespace {
 
-// The size up to which the loop over words is faster: headers, keys and small values. For longer pieces ISA-L computes
-// several strands and folds them together.
-constexpr size_t kShortBytes = 256;
+using crc32c::kShortBytes;
 
 // kTable[k][b] is the part of the byte b in the new state, if k more bytes of the same step follow it.
 using Table = std::array<std::array<uint32_t, 256>, 2 * sizeof(uint64_t)>;
@@ -100,45 +94,26 @@ uint32_t StateByTable(uint32_t state, const std::byte* bytes, size_t size) {
   return state;
 }
 
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t StateByInstruction(uint32_t state, const std::byte* bytes, size_t size) {
-  uint64_t wide = state;
-  for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t), bytes += sizeof(uint64_t)) {
-    wide = _mm_crc32_u64(wide, LoadWord<uint64_t>(bytes));
-  }
-  auto narrow = static_cast<uint32_t>(wide);
-  if (size >= sizeof(uint32_t)) {
-    narrow = _mm_crc32_u32(narrow, LoadWord<uint32_t>(bytes));
-    size -= sizeof(uint32_t);
-    bytes += sizeof(uint32_t);
-  }
-  for (; size > 0; --size, ++bytes) narrow = _mm_crc32_u8(narrow, std::to_integer<uint8_t>(*bytes));
-  return narrow;
-}
-
-const bool kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
-
-uint32_t ShortState(uint32_t state, const std::byte* bytes, size_t size) {
-  return kHasInstruction ? StateByInstruction(state, bytes, size) : StateByTable(state, bytes, size);
-}
-
 // Without the instruction, ISA-L takes one byte at a time. The table is 6 times as fast then; in an emulator, 4 times.
-bool IsShort(size_t size) { return size <= kShortBytes || !kHasInstruction; }
+#if defined(__x86_64__)
+bool IsForTable(size_t /*size*/) { return !crc32c::kHasInstruction; }
 #else
-bool IsShort(size_t size) { return size <= kShortBytes; }
-
-uint32_t ShortState(uint32_t state, const std::byte* bytes, size_t size) { return StateByTable(state, bytes, size); }
+bool IsForTable(size_t size) { return size <= kShortBytes; }
 #endif
 
 }  // namespace
+
+#if defined(__x86_64__)
+const bool crc32c::kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
+#endif
 
 uint32_t Crc32cByTable(uint32_t crc, std::span<const std::byte> bytes) {
   return ~StateByTable(~crc, bytes.data(), bytes.size());
 }
 
-uint32_t Crc32c(uint32_t crc, std::span<const std::byte> bytes) {
+uint32_t crc32c::OfAny(uint32_t crc, std::span<const std::byte> bytes) {
+  if (IsForTable(bytes.size())) return Crc32cByTable(crc, bytes);
   uint32_t state = ~crc;
-  if (IsShort(bytes.size())) return ~ShortState(state, bytes.data(), bytes.size());
   // ISA-L takes the length as an int and a pointer that is not const. It leaves the inversions to the caller.
   constexpr size_t kStepBytes = size_t{1} << 30;
   while (!bytes.empty()) {

@@ -49,9 +49,8 @@ class EntryMeta {
   constexpr EntryMeta() = default;
   explicit constexpr EntryMeta(uint64_t raw) : raw_(raw) {}
   static constexpr EntryMeta Make(uint32_t tag, uint32_t depth, uint32_t distance, uint64_t object_bytes) {
-    const uint64_t granules = (object_bytes + kGranuleBytes - 1) / kGranuleBytes;
     return EntryMeta((uint64_t{tag} << 32) | (uint64_t{depth & 0xff} << 24) | (uint64_t{distance & 0xff} << 16) |
-                     std::min<uint64_t>(granules, kSizeHintMax));
+                     SizeHintOf(object_bytes));
   }
   static constexpr uint32_t TagOf(uint64_t key_hash) { return static_cast<uint32_t>(key_hash); }
 
@@ -61,6 +60,9 @@ class EntryMeta {
   [[nodiscard]] constexpr uint32_t distance() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
   [[nodiscard]] constexpr uint64_t size_hint_bytes() const { return (raw_ & kSizeHintMax) * kGranuleBytes; }
   [[nodiscard]] constexpr bool may_be_larger() const { return (raw_ & kSizeHintMax) == kSizeHintMax; }
+  [[nodiscard]] constexpr EntryMeta WithSizeHint(uint64_t object_bytes) const {
+    return EntryMeta((raw_ & ~uint64_t{kSizeHintMax}) | SizeHintOf(object_bytes));
+  }
   [[nodiscard]] constexpr EntryMeta WithTag(uint32_t tag) const {
     return EntryMeta((raw_ & UINT32_MAX) | uint64_t{tag} << 32);
   }
@@ -73,6 +75,10 @@ class EntryMeta {
   constexpr bool operator==(const EntryMeta&) const = default;
 
  private:
+  static constexpr uint64_t SizeHintOf(uint64_t object_bytes) {
+    return std::min<uint64_t>((object_bytes + kGranuleBytes - 1) / kGranuleBytes, kSizeHintMax);
+  }
+
   uint64_t raw_ = 0;
 };
 

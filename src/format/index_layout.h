@@ -32,20 +32,21 @@ class IndexLayout {
       : geometry_(geometry),
         first_slot_offset_(geometry.FirstSlotOffset(shard, 0)),
         runs_(runs),
-        blocks_(geometry.first_blocks()) {}
+        blocks_(geometry.first_blocks()),
+        full_(std::bit_floor(blocks_)) {}
 
   [[nodiscard]] uint64_t blocks() const { return blocks_; }
-  void SetBlocks(uint64_t blocks) { blocks_ = blocks; }
+  void SetBlocks(uint64_t blocks) {
+    blocks_ = blocks;
+    full_ = std::bit_floor(blocks);
+  }
   [[nodiscard]] uint64_t slots() const { return blocks_ << geometry_.block_shift; }
 
   // Returns the key's block in an index of `blocks`. Uses the hash's low 32 bits alone, which an entry's tag has.
   [[nodiscard]] static uint64_t BlockOf(uint64_t key_hash, uint64_t blocks) {
-    const uint64_t low = static_cast<uint32_t>(key_hash);
-    const uint64_t full = std::bit_floor(blocks);
-    const uint64_t block = low & (2 * full - 1);
-    return block < blocks ? block : low & (full - 1);
+    return BlockOf(key_hash, blocks, std::bit_floor(blocks));
   }
-  [[nodiscard]] uint64_t BlockOf(uint64_t key_hash) const { return BlockOf(key_hash, blocks_); }
+  [[nodiscard]] uint64_t BlockOf(uint64_t key_hash) const { return BlockOf(key_hash, blocks_, full_); }
   // Returns the key's block, if `depth` bits choose it.
   [[nodiscard]] static uint64_t BlockAt(uint64_t key_hash, uint32_t depth) {
     return static_cast<uint32_t>(key_hash) & ((uint64_t{1} << (depth & 63)) - 1);
@@ -121,10 +122,18 @@ class IndexLayout {
   }
 
  private:
+  // full: the largest power of two that is not larger than `blocks`.
+  [[nodiscard]] static uint64_t BlockOf(uint64_t key_hash, uint64_t blocks, uint64_t full) {
+    const uint64_t low = static_cast<uint32_t>(key_hash);
+    const uint64_t block = low & (2 * full - 1);
+    return block < blocks ? block : low & (full - 1);
+  }
+
   const Geometry& geometry_;
   const uint64_t first_slot_offset_;
   const std::span<const uint32_t> runs_;
   uint64_t blocks_;
+  uint64_t full_;
   Reaches reaches_;
 };
 

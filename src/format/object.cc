@@ -1,6 +1,5 @@
 #include "format/object.h"
 
-#include <array>
 #include <bit>
 #include <span>
 
@@ -11,23 +10,6 @@
 namespace erda::format {
 
 uint32_t PoolSeed(std::span<const uint8_t, 16> uuid) { return Crc32c(0, std::as_bytes(uuid)); }
-
-// Covers the place, and the header without its crc, as words. A load of the words just as they were stored is fast. For
-// a load of other sizes the processor would wait for its store buffer.
-uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key, uint64_t deadline) {
-  static_assert(std::endian::native == std::endian::little && sizeof(ObjectHeader) == 32);
-  const uint32_t address = Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw();
-  const auto flags = static_cast<uint8_t>(header.flags & ~ObjectHeader::kLeft);
-  const uint32_t kinds = header.key_size | uint32_t{header.kind} << 16 | uint32_t{flags} << 24;
-  const std::array<uint64_t, 6> words = {place.head | uint64_t{address} << 32,
-                                         place.generation | uint64_t{kinds} << 32,
-                                         header.value_size | uint64_t{header.previous} << 32,
-                                         header.version,
-                                         header.key_hash,
-                                         deadline};
-  const auto covered = std::span(words).first(header.expires() ? 6 : 5);
-  return Crc32c(Crc32c(place.pool_seed, std::as_bytes(covered)), AsBytes(key));
-}
 
 uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value) {
   return Crc32c(header.header_crc, value);

@@ -30,10 +30,14 @@
 // version: grows with each object of a shard, and never repeats.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/planted.h"
 #include "format/check.h"
 #include "format/log_address.h"
 
@@ -123,9 +127,22 @@ struct Place {
 };
 [[nodiscard]] uint32_t PoolSeed(std::span<const uint8_t, 16> uuid);
 
-// Returns the header's crc. Ignores header.header_crc and kLeft.
-[[nodiscard]] uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key,
-                                 uint64_t deadline = 0);
+// Returns the header's crc. Ignores header.header_crc and kLeft. Makes the words that it covers of the fields: a load
+// of the header as it was stored could wait for the store buffer.
+[[nodiscard]] inline uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key,
+                                        uint64_t deadline = 0) {
+  static_assert(std::endian::native == std::endian::little && sizeof(ObjectHeader) == 32);
+  const uint32_t address = Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw();
+  const auto flags = static_cast<uint8_t>(header.flags & ~ObjectHeader::kLeft);
+  const uint32_t kinds = header.key_size | uint32_t{header.kind} << 16 | uint32_t{flags} << 24;
+  const uint64_t where = place.head | uint64_t{address} << 32;
+  const uint64_t what = place.generation | uint64_t{kinds} << 32;
+  const uint64_t size = header.value_size | uint64_t{header.previous} << 32;
+  const auto of_key = AsBytes(key);
+  return header.expires()
+             ? Crc32cOfWords(place.pool_seed, of_key, where, what, size, header.version, header.key_hash, deadline)
+             : Crc32cOfWords(place.pool_seed, of_key, where, what, size, header.version, header.key_hash);
+}
 // Returns the checksum of the object. REQUIRES: header.header_crc is set.
 [[nodiscard]] uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value);
 // Returns the same checksum by the CRC32C of the value, if the value itself is not at hand.

@@ -18,14 +18,6 @@
 
 namespace erda::index {
 
-// The change of an entry by a version that is published. The shard stores the entry's word twice: `after`, and then the
-// same as settled.
-struct EntryChange {
-  uint32_t head;
-  format::EntryWord before;
-  format::EntryWord after;
-};
-
 class EntryNews {
  public:
   // observer: may be null.
@@ -39,17 +31,18 @@ class EntryNews {
   // The first store of a published change.
   void Publish(Slot slot, const EntryChange& change) {
     if (observer_ == nullptr) return;
+    if (change.left_at != 0) return observer_->OnValueLeft(change.left_at);
     observer_->OnEntryStored(change.head, {change.before.raw(), view_.MetaAt(slot).raw()}, change.after);
   }
   // The second store. TellPublished tells the observer of both.
   void Settle(Slot slot, const EntryChange& change) {
-    if (observer_ != nullptr && census_.Has(slot)) {
-      untold_.push_back({change.head, change.before, change.after.Settled()});
-    }
+    if (observer_ != nullptr && census_.Has(slot)) untold_.push_back(change);
   }
   // Required before a read of what the observer has counted.
-  void TellPublished() {
-    if (!untold_.empty()) TellUntold();
+  bool TellPublished() {
+    if (untold_.empty()) return false;
+    TellUntold();
+    return true;
   }
   // The entry is among the counted ones from now on.
   void Add(const format::IndexEntry& entry);
@@ -73,7 +66,7 @@ class EntryNews {
   const format::Geometry& geometry_;
   const Census& census_;
   EntryObserver* const observer_;
-  std::vector<EntryChange> untold_;  // In the order of the stores. `after` is settled.
+  std::vector<EntryChange> untold_;  // In the order of the stores.
 };
 
 }  // namespace erda::index

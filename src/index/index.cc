@@ -43,10 +43,7 @@ void Index::Describe(Slot slot, uint64_t key_hash, uint64_t object_bytes) {
   if (!Planted(Flaw::kMetaNotFlushed)) slots_.FlushMeta(slot);
 }
 
-void Index::StoreSizeHint(Slot slot, uint64_t object_bytes) {
-  const EntryMeta old_meta = view_.MetaAt(slot);
-  const EntryMeta meta = EntryMeta::Make(old_meta.tag(), old_meta.depth(), old_meta.distance(), object_bytes);
-  if (meta == old_meta) return;
+void Index::StoreMeta(Slot slot, EntryMeta meta) {
   slots_.SetMeta(slot, meta);
   slots_.FlushMeta(slot);
 }

@@ -105,10 +105,11 @@ class Index {
     slots_.StoreWordLazily(slot, word);
   }
   // Stores the word of a version that is whole. If the entry is new, this is its second step. Persistent after the next
-  // fence. The caller calls SettlePublished after that fence.
+  // fence. The caller calls SettlePublished after that fence, and before any function that looks for flipped bits:
+  // until then the entry does not fit its check.
   void Publish(Slot slot, const EntryChange& change) {
     news_.Publish(slot, change);
-    slots_.StoreWordLazily(slot, change.after);
+    slots_.StoreUnsettledLazily(slot, change.after);
     if (change.before.empty()) census_.Change(slot, 1);
   }
   // Stores the word again, as settled. Persistent after the next fence.
@@ -117,9 +118,13 @@ class Index {
     slots_.StoreWordLazily(slot, change.after.Settled());
   }
   // Tells the observer of the changes that were published. Required before a read of what the observer has counted.
-  void TellPublished() { news_.TellPublished(); }
+  // Returns true if there were such changes.
+  bool TellPublished() { return news_.TellPublished(); }
   // Stores the hint if it has changed. It is only a hint, so it becomes persistent with the next fence that comes.
-  void StoreSizeHint(Slot slot, uint64_t object_bytes);
+  void StoreSizeHint(Slot slot, uint64_t object_bytes) {
+    const format::EntryMeta meta = view_.MetaAt(slot);
+    if (meta.WithSizeHint(object_bytes) != meta) StoreMeta(slot, meta.WithSizeHint(object_bytes));
+  }
   // The entries in these slots are persistent after the next fence.
   void Flush(Slot first, uint64_t slots) { slots_.Flush(first, slots); }
   // Frees the slot, persistently on return.
@@ -133,6 +138,9 @@ class Index {
   }
 
  private:
+  // Stores the meta. Persistent after the next fence.
+  void StoreMeta(Slot slot, format::EntryMeta meta);
+
   StoredShape shape_;
   const View view_;
   Census census_;

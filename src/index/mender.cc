@@ -9,9 +9,7 @@ using format::IndexEntry;
 // The observer counts the addresses that the accepted entry names, so that the next store can take them away. The
 // addresses that the index stored before are unknown. They stay counted, so no region is emptied that an entry may
 // need.
-Mender::Mended Mender::Mend(Slot slot) {
-  const IndexEntry entry = view_.At(slot);
-  if (slots_.Fits(slot, entry)) return Mended::kFits;
+Mender::Mended Mender::MendUnfit(Slot slot, const IndexEntry& entry) {
   if (UndoFlip(slot, entry)) return Mended::kUndone;
   slots_.TakeAsItStands(slot, entry);
   news_of_damage_.accepted.push_back(slot);

@@ -36,7 +36,10 @@ class Mender {
   Mender(const View& view, Slots& slots, const Census& census, EntryNews& news)
       : view_(view), slots_(slots), census_(census), news_(news) {}
 
-  Mended Mend(Slot slot);
+  Mended Mend(Slot slot) {
+    const format::IndexEntry entry = view_.At(slot);
+    return slots_.Fits(slot, entry) ? Mended::kFits : MendUnfit(slot, entry);
+  }
   // Returns true if the slot holds what the index has stored there, as far as the index knows.
   [[nodiscard]] bool Fits(Slot slot) const { return slots_.Fits(slot, view_.At(slot)); }
   // Does the same as View::Find, but mends each entry before is_key sees it. Finds an entry also if one bit of its tag
@@ -45,7 +48,10 @@ class Mender {
   [[nodiscard]] std::optional<Slot> FindMended(uint64_t key_hash, IsKey&& is_key) {
     const auto may_be = [](uint32_t differing) { return (differing & (differing - 1)) == 0; };
     const auto mended = [this](Slot slot, const format::IndexEntry& entry) {
-      return Mend(slot) == Mended::kFits ? entry : view_.At(slot);
+      if (slots_.Fits(slot, entry)) [[likely]]
+        return entry;
+      (void)MendUnfit(slot, entry);
+      return view_.At(slot);
     };
     return view_.FindInWindow(key_hash, may_be, mended, is_key);
   }
@@ -89,6 +95,8 @@ class Mender {
   [[nodiscard]] uint64_t flips_undone() const { return flips_undone_; }
 
  private:
+  // Mends the entry, which stands in the slot and does not fit.
+  Mended MendUnfit(Slot slot, const format::IndexEntry& entry);
   bool UndoFlip(Slot slot, const format::IndexEntry& entry);
   // Stores the entry without its flipped bit, persistently on return. Requires: the index has counted the flipped
   // entry, or has not counted the slot.

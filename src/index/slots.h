@@ -24,12 +24,12 @@ class Slots {
   Slots(nvm::Writer& nvm, const View& view, const format::Geometry& geometry, const Census& census)
       : nvm_(nvm), view_(view), census_(census), checks_(geometry.block_shift) {}
 
-  // Always inline: otherwise each put makes three calls.
-  [[gnu::always_inline]] void SetWord(Slot slot, format::EntryWord word) {
-    if (!census_.Has(slot)) [[unlikely]]
-      ReplaceAtRest(slot, {word.raw(), view_.MetaAt(slot).raw()});
-    nvm_.Store64(view_.WordOffset(slot), word.raw());
-    checks_.Keep(slot, {word.raw(), view_.MetaAt(slot).raw()});
+  // Returns the pool offset of the word. Always inline, like the other stores of words: otherwise each put makes three
+  // calls.
+  [[gnu::always_inline]] uint64_t SetWord(Slot slot, format::EntryWord word) {
+    const uint64_t at = SetWordUnchecked(slot, word);
+    checks_.Keep(slot, {word.raw(), nvm_.Load64(at + sizeof(uint64_t))});
+    return at;
   }
   void SetMeta(Slot slot, format::EntryMeta meta) {
     if (!census_.Has(slot)) [[unlikely]]
@@ -37,13 +37,14 @@ class Slots {
     nvm_.Store64(view_.MetaOffset(slot), meta.raw());
     checks_.Keep(slot, {view_.WordAt(slot).raw(), meta.raw()});
   }
-  void StoreWord(Slot slot, format::EntryWord word) {
-    SetWord(slot, word);
-    nvm_.Persist(view_.WordOffset(slot), sizeof(uint64_t));
+  void StoreWord(Slot slot, format::EntryWord word) { nvm_.Persist(SetWord(slot, word), sizeof(uint64_t)); }
+  [[gnu::always_inline]] void StoreWordLazily(Slot slot, format::EntryWord word) {
+    nvm_.Flush(SetWord(slot, word), sizeof(uint64_t));
   }
-  void StoreWordLazily(Slot slot, format::EntryWord word) {
-    SetWord(slot, word);
-    nvm_.Flush(view_.WordOffset(slot), sizeof(uint64_t));
+  // Does the same, but keeps no check. Requires: StoreWordLazily of the slot follows before anybody asks whether the
+  // slot fits.
+  void StoreUnsettledLazily(Slot slot, format::EntryWord word) {
+    nvm_.Flush(SetWordUnchecked(slot, word), sizeof(uint64_t));
   }
   void StoreMeta(Slot slot, format::EntryMeta meta) {
     SetMeta(slot, meta);
@@ -71,6 +72,14 @@ class Slots {
   }
 
  private:
+  // Returns the pool offset of the word.
+  [[gnu::always_inline]] uint64_t SetWordUnchecked(Slot slot, format::EntryWord word) {
+    const uint64_t at = view_.WordOffset(slot);
+    if (!census_.Has(slot)) [[unlikely]]
+      ReplaceAtRest(slot, {word.raw(), nvm_.Load64(at + sizeof(uint64_t))});
+    nvm_.Store64(at, word.raw());
+    return at;
+  }
   // The slot is not counted yet, and is about to hold this entry. Not inline, so that the stores of a put stay inline.
   void ReplaceAtRest(Slot slot, const format::IndexEntry& entry);
 

@@ -29,12 +29,13 @@ class View {
   [[nodiscard]] uint64_t size() const { return layout_.slots(); }
   // Returns the pool offset of the slot's word.
   [[nodiscard]] uint64_t WordOffset(Slot slot) const { return layout_.SlotOffset(slot); }
-  // Returns the pool offset of the slot's meta.
+  // Returns the pool offset of the slot's meta, which stands just after the word.
   [[nodiscard]] uint64_t MetaOffset(Slot slot) const { return WordOffset(slot) + sizeof(uint64_t); }
   [[nodiscard]] format::EntryWord WordAt(Slot slot) const { return format::EntryWord(nvm_.Load64(WordOffset(slot))); }
   [[nodiscard]] format::EntryMeta MetaAt(Slot slot) const { return format::EntryMeta(nvm_.Load64(MetaOffset(slot))); }
   [[nodiscard]] format::IndexEntry At(Slot slot) const {
-    return {nvm_.Load64(WordOffset(slot)), nvm_.Load64(MetaOffset(slot))};
+    const uint64_t at = WordOffset(slot);
+    return {nvm_.Load64(at), nvm_.Load64(at + sizeof(uint64_t))};
   }
   // A caller that reads all slots in their order calls this for each slot, before At.
   void ReadAhead(Slot slot) const {
@@ -78,7 +79,8 @@ class View {
       const format::EntryMeta meta(nvm_.Load64(first + i * sizeof(format::IndexEntry)));
       if (!may_be(meta.tag() ^ format::EntryMeta::TagOf(key_hash))) continue;
       const Slot slot = slots.begin + i;
-      const format::IndexEntry entry = read(slot, {nvm_.Load64(WordOffset(slot)), meta.raw()});
+      const uint64_t word = nvm_.Load64(first + i * sizeof(format::IndexEntry) - sizeof(uint64_t));
+      const format::IndexEntry entry = read(slot, {word, meta.raw()});
       const bool has_tag = entry.entry_meta().tag() == format::EntryMeta::TagOf(key_hash);
       if (has_tag && entry.word != 0 && is_key(slot, entry)) return slot;
     }

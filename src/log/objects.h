@@ -20,12 +20,20 @@ class Objects {
   Objects(const nvm::Writer& nvm, const ShardShape& shape, const HeadSlots& slots, uint32_t pool_seed)
       : nvm_(nvm), shape_(shape), slots_(slots), pool_seed_(pool_seed) {}
 
-  // Returns the pool's bytes from an address to the end of its segment. Returns no bytes if the address is not in this
-  // log.
-  [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const {
+  // The bytes from an address to the end of its segment, and their offset in the pool.
+  struct Rest {
+    uint64_t offset = 0;
+    std::span<const std::byte> bytes;
+  };
+  // Returns no bytes if the address is not in this log.
+  [[nodiscard]] [[gnu::always_inline]] Rest RestAt(uint32_t head, format::LogAddress address) const {
     const uint32_t region = slots_.RegionAt(head, address);
     if (region == kNoRegion) return {};
-    return nvm_.Bytes(OffsetIn(region, address), shape_.geometry().segment_size - shape_.OffsetInSegment(address));
+    const uint64_t offset = OffsetIn(region, address);
+    return {offset, nvm_.Bytes(offset, shape_.geometry().segment_size - shape_.OffsetInSegment(address))};
+  }
+  [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const {
+    return RestAt(head, address).bytes;
   }
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
     const uint32_t region = slots_.RegionAt(head, address);

@@ -17,20 +17,13 @@ RegionUse::RegionUse(const nvm::Writer& nvm, const ShardShape& shape, const Head
       slots_per_head_(shape.geometry().slots_per_head() + 1),
       uses_(size_t{shape.geometry().heads_per_shard} * slots_per_head_) {}
 
-void RegionUse::Count(uint32_t head, LogAddress address, int change) {
-  Use& use = UseAt(head, shape_.geometry().SlotOf(address));
-  use.names += change;
-  if (change < 0) ++changes_;
+// The sizes in the header count without a check. If the header is damaged, the sum is wrong until the region is
+// emptied. The only effect is that the shard chooses regions in a worse order.
+uint64_t RegionUse::BytesOf(uint32_t head, LogAddress address) const {
   const auto bytes = objects_.BytesAt(head, address);
   const bool of_header = shape_.OffsetInSegment(address) < sizeof(format::SegmentHeader);
-  if (of_header || bytes.size() < sizeof(format::ObjectHeader)) return;
-  // The sizes in the header count without a check. If the header is damaged, the sum is wrong until the region is
-  // emptied. The only effect is that the shard chooses regions in a worse order.
-  const auto header = LoadAs<format::ObjectHeader>(bytes);
-  const uint64_t space = std::min<uint64_t>(SpaceOf(header), bytes.size());
-  const uint64_t before = use.live_bytes;
-  use.live_bytes = change > 0 ? before + space : before - std::min(space, before);
-  bytes_live_ += use.live_bytes - before;
+  if (of_header || bytes.size() < sizeof(format::ObjectHeader)) return 0;
+  return std::min<uint64_t>(SpaceOf(LoadAs<format::ObjectHeader>(bytes)), bytes.size());
 }
 
 void RegionUse::Release(uint32_t head, LogAddress address) {

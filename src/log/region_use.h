@@ -1,7 +1,7 @@
 // Counts how much of each linked region is still needed. Cleaning chooses regions by these counts.
 //
 // Owns the counts: names, holds and live bytes, by head and slot. Requires: the head slots outlive it, and the index
-// reports each change of an entry (Count). The shard's thread alone calls it.
+// reports each change of an entry (CountName, CountLeft). The shard's thread alone calls it.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +41,24 @@ class RegionUse {
  public:
   RegionUse(const nvm::Writer& nvm, const ShardShape& shape, const HeadSlots& slots, const Objects& objects);
 
-  // Counts that one more entry names the address (change is 1), or one fewer (-1).
-  void Count(uint32_t head, format::LogAddress address, int change);
+  // Counts that one more entry names the address. bytes: the space of the object there, as BytesOf returns it.
+  void CountName(uint32_t head, format::LogAddress address, uint64_t bytes) {
+    Use& use = UseAt(head, shape_.geometry().SlotOf(address));
+    ++use.names;
+    use.live_bytes += bytes;
+    bytes_live_ += bytes;
+  }
+  // Counts that an entry leaves the address.
+  void CountLeft(uint32_t head, format::LogAddress address, uint64_t bytes) {
+    Use& use = UseAt(head, shape_.geometry().SlotOf(address));
+    --use.names;
+    ++changes_;
+    const uint64_t known = std::min(bytes, use.live_bytes);
+    use.live_bytes -= known;
+    bytes_live_ -= known;
+  }
+  // Returns the space of the object at the address, by its header, or 0 if no object can be there.
+  [[nodiscard]] uint64_t BytesOf(uint32_t head, format::LogAddress address) const;
   // Holds the region of the address: it stays as it is until Release was called once for each Hold. A client may still
   // write there, or read an older version there.
   void Hold(uint32_t head, format::LogAddress address) { ++UseAt(head, shape_.geometry().SlotOf(address)).held; }

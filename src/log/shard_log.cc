@@ -32,11 +32,12 @@ void ShardLog::OnEntryChanged(uint32_t head, EntryWord before, EntryWord after) 
   const LogAddress is[] = {after.new_address(), after.needed_old()};
   for (const LogAddress address : is) {
     if (address.none() || address == was[0] || address == was[1]) continue;
-    use_.Count(head, address, 1);
+    use_.CountName(head, address, use_.BytesOf(head, address));
     copies_.OnNamed(head, address);
   }
   for (const LogAddress address : was) {
-    if (!address.none() && address != is[0] && address != is[1]) use_.Count(head, address, -1);
+    if (address.none() || address == is[0] || address == is[1]) continue;
+    use_.CountLeft(head, address, use_.BytesOf(head, address));
   }
 }
 
@@ -52,9 +53,20 @@ void ShardLog::OnEntryStored(uint32_t head, const format::IndexEntry& before, En
   if (bytes.size() < sizeof(format::ObjectHeader)) return;
   const auto header = LoadAs<format::ObjectHeader>(bytes);
   if (!header.is_value() || format::EntryMeta::TagOf(header.key_hash) != before.entry_meta().tag()) return;
-  const uint64_t offset = OffsetOf(head, left);
+  OnValueLeft(OffsetOf(head, left));
+}
+
+void ShardLog::OnValueLeft(uint64_t offset) {
+  if (Planted(Flaw::kLeftNotMarked)) return;
   const uint64_t first_word = nvm_.Load64(offset);
   if (format::WithLeft(first_word) != first_word) nvm_.Store64(offset, format::WithLeft(first_word));
+}
+
+void ShardLog::OnValueReplaced(const index::EntryChange& change) {
+  const LogAddress address = change.after.new_address();
+  use_.CountName(change.head, address, change.new_bytes);
+  copies_.OnNamed(change.head, address);
+  use_.CountLeft(change.head, change.before.new_address(), change.left_bytes);
 }
 
 LogAddress ShardLog::PlaceOfNoObject(uint32_t head) const {

@@ -80,12 +80,16 @@ class ShardLog final : public index::EntryObserver {
 
   void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) override;
   void OnEntryStored(uint32_t head, const format::IndexEntry& before, format::EntryWord after) override;
+  void OnValueLeft(uint64_t offset) override;
+  void OnValueReplaced(const index::EntryChange& change) override;
   // Links one more region as a run of the index (RegionTable::LinkRun).
   std::optional<uint32_t> LinkRun() { return regions_.LinkRun(); }
   // Returns the head that the entry's addresses are in. For a damaged entry, it may be a head of another shard.
   [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
     return shape_.geometry().HeadOf(entry.entry_meta().tag());
   }
+  // Returns the head of the key's addresses.
+  [[nodiscard]] uint32_t HeadOf(uint64_t key_hash) const { return shape_.geometry().HeadOf(key_hash); }
   // Returns an address where no object ever is: it lies in a segment's header. Chooses a region of the head that is not
   // about to be cleaned. If the head has no such region, the address says so (LogAddress::none).
   [[nodiscard]] format::LogAddress PlaceOfNoObject(uint32_t head) const;
@@ -110,6 +114,9 @@ class ShardLog final : public index::EntryObserver {
 
   // --- Reading (Objects)
 
+  [[nodiscard]] [[gnu::always_inline]] Objects::Rest RestAt(uint32_t head, format::LogAddress address) const {
+    return objects_.RestAt(head, address);
+  }
   [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const {
     return objects_.BytesAt(head, address);
   }

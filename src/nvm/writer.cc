@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/bytes.h"
 
@@ -16,12 +15,6 @@ namespace {
 constexpr std::array<std::byte, 4096> kZeroes{};
 
 }  // namespace
-
-void Writer::Write(uint64_t offset, std::span<const std::byte> from) {
-  if (from.empty()) return;  // memcpy takes no null pointer, even for 0 bytes.
-  std::memcpy(bytes_.data() + offset, from.data(), from.size());
-  counters_.bytes += from.size();
-}
 
 void Writer::ZeroOut(uint64_t offset, uint64_t size) {
   for (uint64_t at = offset, end = offset + size; at < end;) {
@@ -42,22 +35,9 @@ void Writer::WillUse(uint64_t offset, uint64_t size) const {
   }
 }
 
-void Writer::Flush(uint64_t offset, uint64_t size) {
-  if (size == 0) return;
-  pool_.FlushRange(bytes_.data() + offset, size);
-  flushed_ = true;
-  ++counters_.flushes;
-}
-
-void Writer::Fence() {
-  if (!flushed_) return;
-  pool_.Drain();
-  flushed_ = false;
-  ++counters_.fences;
-  if (const auto latency = pool_.write_latency(); latency.count() > 0) {
-    const auto until = std::chrono::steady_clock::now() + latency;
-    while (std::chrono::steady_clock::now() < until) {
-    }
+void Writer::WaitLatency() const {
+  const auto until = std::chrono::steady_clock::now() + pool_.write_latency();
+  while (std::chrono::steady_clock::now() < until) {
   }
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/bytes.h"
@@ -25,7 +26,11 @@ class Writer {
 
   // Copies bytes into the pool. Other readers may see any part of it, in any order. REQUIRES: the range lies in the
   // pool.
-  void Write(uint64_t offset, std::span<const std::byte> from);
+  void Write(uint64_t offset, std::span<const std::byte> from) {
+    if (from.empty()) return;  // memcpy takes no null pointer, even for 0 bytes.
+    std::memcpy(bytes_.data() + offset, from.data(), from.size());
+    counters_.bytes += from.size();
+  }
 
   // Stores zeroes over bytes that are not zero, and flushes all of the range. Bytes that are already zero may be so in
   // the caches only, by an earlier process.
@@ -43,8 +48,20 @@ class Writer {
   }
 
   // Flush begins to write back all cache lines that the range touches. The next Fence waits for all of them.
-  void Flush(uint64_t offset, uint64_t size);
-  void Fence();
+  void Flush(uint64_t offset, uint64_t size) {
+    if (size == 0) return;
+    pool_.FlushRange(bytes_.data() + offset, size);
+    flushed_ = true;
+    ++counters_.flushes;
+  }
+  void Fence() {
+    if (!flushed_) return;
+    pool_.Drain();
+    flushed_ = false;
+    ++counters_.fences;
+    if (pool_.write_latency().count() > 0) [[unlikely]]
+      WaitLatency();
+  }
   void Persist(uint64_t offset, uint64_t size) {
     Flush(offset, size);
     Fence();
@@ -72,6 +89,8 @@ class Writer {
   [[nodiscard]] const WriteCounters& counters() const { return counters_; }
 
  private:
+  // Waits for the delay of the pool's options.
+  void WaitLatency() const;
   [[nodiscard]] uint64_t* WordAt(uint64_t offset) const { return reinterpret_cast<uint64_t*>(bytes_.data() + offset); }
 
   Pool& pool_;

@@ -73,15 +73,17 @@ size_t Shard::Poll() {
   const size_t received = Receive();
   served += received;
   Publish();
-  if (!replies_.empty()) Reply();
+  const size_t answered = replies_.empty() ? 0 : served;
+  if (answered > 0) Reply();
   // No client waits for the steps below, except those with parked requests.
   if (awaits_writers()) served += inbox_.WakeForWriter(served > 0 ? kUndecidedStep : SIZE_MAX, false);
   const size_t cleaned = Clean(served > 0);
   if (cleaned > 0 && received == 0) data_.KeepTime();
   TellChunkNews(data_.versions().chunks(), sessions_, replies_);
   served += inbox_.WakeForRoom();
-  if (served == 0 && cleaned == 0 && replies_.empty() && !sessions_.has_new_doomed()) return 0;
-  Reply();
+  const bool has_more = served != answered || cleaned > 0 || !replies_.empty();
+  if (has_more) Reply();
+  if (served == 0 && !has_more && !sessions_.has_new_doomed()) return 0;
   data_.versions().growth().Grow();
   if (sessions_.has_new_doomed() || ++polls_since_fence_ % kPollsPerFence == 0) served += CloseDoomed();
   return served + cleaned;

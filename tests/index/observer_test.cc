@@ -1,6 +1,7 @@
 // An observer hears of each change of an entry, and so of the addresses that entries name.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -42,8 +43,19 @@ class Told final : public EntryObserver {
   void OnEntryStored(uint32_t head, const IndexEntry& before, EntryWord after) override {
     stored.push_back({head, before.entry_word(), after});
   }
+  void OnValueLeft(uint64_t offset) override {
+    left.push_back(offset);
+    if (on_left) on_left();
+  }
+  void OnValueReplaced(const EntryChange& change) override {
+    replaced.push_back(change.left_bytes);
+    OnEntryChanged(change.head, change.before, change.after.Settled());
+  }
   std::vector<Change> changes;
   std::vector<Change> stored;  // Also of entries that are not counted yet.
+  std::function<void()> on_left;
+  std::vector<uint64_t> left;
+  std::vector<uint32_t> replaced;
   Names names;
 };
 
@@ -128,6 +140,29 @@ TEST_F(ObserverTest, HearsOfAPublishedAndSettledChangeOnceAndLater) {
   changes.push_back({1, next.after.Settled(), EntryWord()});
   EXPECT_EQ(told_->changes, changes);
   EXPECT_TRUE(told_->names.empty());
+}
+
+TEST_F(ObserverTest, HearsOfAPublishedChangeOfKnownObjectsByThese) {
+  Open(0);
+  ASSERT_TRUE(observed_->Count(observed_->size()));
+  const uint64_t key = 0xb0000077;  // Its head is 1 of 2.
+  const EntryWord first = WordOf(5).Settled();
+  ASSERT_TRUE(Insert(key, first));
+  const Slot slot = *Find(key);
+  const EntryChange change{1, first, first.Published(LogAddress(6)), 4096, 128, 256};
+  const size_t stored = told_->stored.size();
+  told_->on_left = [&] { EXPECT_EQ(observed_->WordAt(slot), first) << "(I12) the mark comes before the store"; };
+  observed_->Publish(slot, change);
+  EXPECT_EQ(told_->left, std::vector<uint64_t>{4096});
+  observed_->SettlePublished(slot, change);
+  EXPECT_EQ(told_->left.size(), 1U);
+  EXPECT_EQ(told_->stored.size(), stored);
+  EXPECT_TRUE(told_->replaced.empty()) << "not before TellPublished";
+  EXPECT_TRUE(observed_->TellPublished());
+  EXPECT_FALSE(observed_->TellPublished());
+  EXPECT_EQ(told_->replaced, std::vector<uint32_t>{128});
+  EXPECT_EQ(told_->changes.back(), (Told::Change{1, first, change.after.Settled()}));
+  EXPECT_TRUE(observed_->mender().Fits(slot));
 }
 
 TEST_F(ObserverTest, HearsNothingOfAnEntryThatMoves) {

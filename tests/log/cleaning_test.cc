@@ -94,6 +94,37 @@ TEST(LogUseTest, EachChangeOfAnEntryIsCounted) {
   EXPECT_EQ(names, 101U);
 }
 
+// The shard knows the objects of most puts, and the log then reads neither header.
+TEST(LogUseTest, AReplacedValueCountsAsItsChangeWouldByTheHeaders) {
+  TestLog log;
+  const auto older = log.Append(496);
+  ASSERT_TRUE(older && log.FillRegion());
+  const auto newer = log.Append(96);
+  ASSERT_TRUE(newer && log.FillRegion());
+  const EntryWord first = EntryWord().Published(older->address).Settled();
+  log->OnEntryChanged(log.head(), EntryWord(), first);
+  const uint64_t changes = log->changes();
+  log->OnValueReplaced({log.head(), first, first.Published(newer->address), older->offset, 496, 96});
+  EXPECT_TRUE(log.UseOf(0).none());
+  EXPECT_EQ(log.UseOf(0).live_bytes, 0U);
+  EXPECT_EQ(log.UseOf(1).names, 1U);
+  EXPECT_EQ(log.UseOf(1).live_bytes, 96U);
+  EXPECT_EQ(log->bytes_live(), 96U);
+  EXPECT_EQ(log->changes(), changes + 1);
+}
+
+TEST(LogLeftTest, AValueThatTheShardKnowsIsMarked) {
+  TestLog log;
+  const auto space = log.Append(96);
+  ASSERT_TRUE(space);
+  const auto header = [&] { return LoadAs<format::ObjectHeader>(log.bytes().subspan(space->offset)); };
+  const format::ObjectHeader before = header();
+  log->OnValueLeft(space->offset);
+  EXPECT_TRUE(header().left());
+  EXPECT_EQ(header().header_crc, before.header_crc);
+  EXPECT_EQ(header().kind, before.kind);
+}
+
 // A damaged entry may name a place inside of another key's value. The log changes nothing there.
 TEST(LogLeftTest, OnlyAVersionWithTheEntrysTagIsMarked) {
   TestLog log;

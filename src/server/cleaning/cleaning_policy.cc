@@ -44,8 +44,12 @@ CleaningPolicy::CleaningPolicy(Versions& versions, const format::Geometry& geome
       mending_(versions, counters_),
       phase_(log_, geometry, queues) {}
 
-size_t CleaningPolicy::Step() {
-  versions_.CountPublished();
+bool CleaningPolicy::IsQuiet() const {
+  return !phase_.goes_on() && !searches_ && queues_.proposals.empty() && !mending_.is_due() && !IsDue() &&
+         !merged_.IsDue(log_.releases()) && !wait_.any() && !queues_.hurry.load(std::memory_order_relaxed);
+}
+
+size_t CleaningPolicy::Work() {
   size_t done = queues_.proposals.empty() ? 0 : Apply();
   if (mending_.Step(entries_, on_damage)) ++done;
   const bool is_idle = !phase_.goes_on() && !searches_;

@@ -43,7 +43,10 @@ class CleaningPolicy {
   // Requires: the pool was taken up.
   void Begin() { emptied_.TakeUp(); }
   // Applies some proposals, and decides the next step. Returns how much it did.
-  size_t Step();
+  size_t Step() {
+    versions_.CountPublished();
+    return IsQuiet() ? 0 : Work();
+  }
 
   // Notes that a put finds no room in this head. again: the put has waited already. Returns true if there may be room
   // later: the put then tries again when rooms() has changed.
@@ -69,6 +72,9 @@ class CleaningPolicy {
   std::function<void(bool begins)> on_merge;
 
  private:
+  // Returns true if there is nothing to apply, to decide or to tell. So it is in most steps of a busy shard.
+  [[nodiscard]] bool IsQuiet() const;
+  size_t Work();
   // Applies up to a few proposals. Returns how many.
   size_t Apply();
   void OnMerged(const RegionMerged& answer);

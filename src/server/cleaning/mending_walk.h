@@ -15,6 +15,8 @@ class MendingWalk {
 
   // The next Step looks at some more entries.
   void Begin() { is_due_ = true; }
+  // Returns true if the next Step has something to look at or to tell.
+  [[nodiscard]] bool is_due() const { return is_due_ || versions_.index().mender().has_news(); }
   // Mends entries if a walk is due, and tells of damage that anybody met. Returns true if it has changed an entry. A
   // look alone does not count as work, so that it does not keep an idle shard awake.
   bool Step(EntryProposals& entries, const EntryProposals::TellDamage& tell) {

@@ -52,7 +52,9 @@ void Inbox::Hear(Session& session, uint32_t imm, Nanoseconds seen) {
   }
   const Asked asked{session, slot, seen};
   if (asks_time) return handler_.TellTime(asked);
-  Conclude(asked, handler_.Serve(asked, After::kNothing));
+  const Served served = handler_.Serve(asked, After::kNothing);
+  if (!std::holds_alternative<Replied>(served)) [[unlikely]]
+    Conclude(asked, served);
 }
 
 void Inbox::Conclude(const Asked& asked, const Served& served) {

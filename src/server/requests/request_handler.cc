@@ -23,55 +23,9 @@ bool IsConditional(const Request& request) { return request.condition != static_
 
 }  // namespace
 
-Served RequestHandler::Serve(const Asked& asked, After after) {
-  Session& session = asked.session;
-  const auto slot =
-      session.request_memory.bytes().subspan(uint64_t{asked.slot} * options_.slot_bytes, options_.slot_bytes);
-  const auto request = LoadAs<Request>(slot);  // a private copy
-  if (after != After::kNothing && !MayWait(request)) return Violation("a request that became another while it waited");
-  if (const Violation violation = CheckRights(request, session)) return violation;
-  Outcome outcome;
-  switch (RequestOp{request.op}) {
-    case RequestOp::kCommit:
-      commits_.Begin(asked, request);
-      return Replied{};  // the end of the commit adds the reply
-    case RequestOp::kGiveBack:
-      versions_.delegating().GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
-      break;
-    case RequestOp::kDelegate:
-      if (const Served served = Delegate(session, request, &outcome); !std::holds_alternative<Replied>(served)) {
-        return served;
-      }
-      break;
-    default:
-      // A session's requests wait in order: this one comes after those that wait already.
-      if (session.awaiting_room > 0 && MayWait(request)) return AwaitsRoom{};
-      if (const Served served = ServeKeyed(session, request, slot, &outcome);
-          !std::holds_alternative<Replied>(served)) {
-        return served;
-      }
-  }
-  if (outcome.reason == Reason::kLogFull && cleaning_.Expects(outcome.head, after == After::kRoom)) {
-    return AwaitsRoom{};
-  }
-  const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
-  if (!told && outcome.reason != Reason::kNoChunk) sessions_.CountRefused(session.fabric);
-  replies_.AddReply(asked, request.op, request.id, outcome);
-  return Replied{};
-}
-
-Served RequestHandler::Delegate(Session& session, const Request& request, Outcome* outcome) {
-  const format::Geometry& geometry = domain_.geometry;
-  const uint32_t first_head = domain_.shard * geometry.heads_per_shard;
-  if (request.head - first_head >= geometry.heads_per_shard) return Violation("it asks for a piece of another's log");
-  *outcome = versions_.delegating().Delegate(request.head, request.version, request.value_size, session.id,
-                                             session.windowed());
-  if (session.windowed() && outcome->code == Code::kOk) OpenWindow(versions_, session, outcome);
-  return Replied{};
-}
-
-Served RequestHandler::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot,
-                                  Outcome* outcome) {
+// Inline, since most requests have a key.
+[[gnu::always_inline]] inline Served RequestHandler::ServeKeyed(Session& session, const Request& request,
+                                                                std::span<std::byte> slot, Outcome* outcome) {
   if (const Violation violation = CheckNumbers(request, slot.size(), session, domain_.geometry)) return violation;
   std::array<char, format::kKeyBytesMax> key_copy;
   std::memcpy(key_copy.data(), slot.data() + sizeof(Request), request.key_size);
@@ -128,6 +82,53 @@ Served RequestHandler::ServeKeyed(Session& session, const Request& request, std:
       break;
   }
   return Violation("an unknown operation");
+}
+
+Served RequestHandler::Serve(const Asked& asked, After after) {
+  Session& session = asked.session;
+  const auto slot =
+      session.request_memory.bytes().subspan(uint64_t{asked.slot} * options_.slot_bytes, options_.slot_bytes);
+  const auto request = LoadAs<Request>(slot);  // a private copy
+  if (after != After::kNothing && !MayWait(request)) return Violation("a request that became another while it waited");
+  if (const Violation violation = CheckRights(request, session)) return violation;
+  Outcome outcome;
+  switch (RequestOp{request.op}) {
+    case RequestOp::kCommit:
+      commits_.Begin(asked, request);
+      return Replied{};  // the end of the commit adds the reply
+    case RequestOp::kGiveBack:
+      versions_.delegating().GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
+      break;
+    case RequestOp::kDelegate:
+      if (const Served served = Delegate(session, request, &outcome); !std::holds_alternative<Replied>(served)) {
+        return served;
+      }
+      break;
+    default:
+      // A session's requests wait in order: this one comes after those that wait already.
+      if (session.awaiting_room > 0 && MayWait(request)) return AwaitsRoom{};
+      if (const Served served = ServeKeyed(session, request, slot, &outcome);
+          !std::holds_alternative<Replied>(served)) {
+        return served;
+      }
+  }
+  if (outcome.reason == Reason::kLogFull && cleaning_.Expects(outcome.head, after == After::kRoom)) {
+    return AwaitsRoom{};
+  }
+  const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
+  if (!told && outcome.reason != Reason::kNoChunk) sessions_.CountRefused(session.fabric);
+  replies_.AddReply(asked, request.op, request.id, outcome);
+  return Replied{};
+}
+
+Served RequestHandler::Delegate(Session& session, const Request& request, Outcome* outcome) {
+  const format::Geometry& geometry = domain_.geometry;
+  const uint32_t first_head = domain_.shard * geometry.heads_per_shard;
+  if (request.head - first_head >= geometry.heads_per_shard) return Violation("it asks for a piece of another's log");
+  *outcome = versions_.delegating().Delegate(request.head, request.version, request.value_size, session.id,
+                                             session.windowed());
+  if (session.windowed() && outcome->code == Code::kOk) OpenWindow(versions_, session, outcome);
+  return Replied{};
 }
 
 std::optional<Served> RequestHandler::Judge(const Request& request, std::string_view key, uint64_t key_hash,

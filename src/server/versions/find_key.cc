@@ -1,5 +1,8 @@
 #include "server/versions/find_key.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/bytes.h"
 
 namespace erda::server {
@@ -10,15 +13,42 @@ using format::ObjectState;
 
 namespace {
 
-// Returns true if the object at the entry's new address has the key in its header.
+// Compares word by word, and makes no call for a short key.
+[[gnu::always_inline]] inline bool IsSame(const std::byte* bytes, std::string_view key) {
+  constexpr size_t kWord = sizeof(uint64_t);
+  constexpr size_t kShort = 8 * kWord;
+  if (key.size() < kWord || key.size() > kShort) return std::memcmp(bytes, key.data(), key.size()) == 0;
+  const auto differ = [&](size_t at) {
+    uint64_t one = 0;
+    uint64_t other = 0;
+    std::memcpy(&one, bytes + at, kWord);
+    std::memcpy(&other, key.data() + at, kWord);
+    return one != other;
+  };
+  const size_t last = key.size() - kWord;
+  for (size_t at = 0; at < last; at += kWord) {
+    if (differ(at)) return false;
+  }
+  return !differ(last);
+}
+
+// Returns true if the object at the entry's new address has the key in its header. Then describes the object in *found.
+// Requires: the entry has the key's tag, and so the key's head.
 [[gnu::always_inline]] inline bool NamesKey(const log::ShardLog& log, const format::IndexEntry& entry,
-                                            std::string_view key, uint64_t key_hash) {
-  const auto bytes = log.BytesAt(log.HeadOf(entry), entry.entry_word().new_address());
+                                            std::string_view key, uint64_t key_hash, Found* found) {
+  const auto [offset, bytes] = log.RestAt(found->head, entry.entry_word().new_address());
   if (bytes.size() < format::ChecksumOffset(key.size())) return false;
   const auto header = LoadAs<ObjectHeader>(bytes);
-  return header.key_hash == key_hash && header.key_size == key.size() &&
-         bytes.size() >= format::ChecksumOffset(header.label_size()) &&
-         AsString(bytes.subspan(header.key_offset(), key.size())) == key;
+  const bool is_key = header.key_hash == key_hash && header.key_size == key.size() &&
+                      bytes.size() >= format::ChecksumOffset(header.label_size()) &&
+                      IsSame(bytes.data() + header.key_offset(), key);
+  if (!is_key) return false;
+  found->word = entry.entry_word();
+  if (header.is_value()) {
+    found->value_at = offset;
+    found->value_bytes = static_cast<uint32_t>(std::min<uint64_t>(SpaceOf(header), bytes.size()));
+  }
+  return true;
 }
 
 // The object of the entry as it stands. kNothing: no object there has the entry's tag.
@@ -33,7 +63,7 @@ namespace {
                                   uint64_t key_hash, Found* found) {
   if (!found->entry) {
     found->entry = index.mender().FindNearTag(key_hash, [&](index::Slot slot, const format::IndexEntry& entry) {
-      return NamesKey(log, entry, key, key_hash) && !HasObjectOfItsTag(log, index.At(slot));
+      return NamesKey(log, entry, key, key_hash, found) && !HasObjectOfItsTag(log, index.At(slot));
     });
   }
   if (found->entry) index.mender().UndoPlace(*found->entry, key_hash);
@@ -43,8 +73,9 @@ namespace {
 
 Found FindKey(index::Index& index, const log::ShardLog& log, std::string_view key, uint64_t key_hash) {
   Found found;
+  found.head = log.HeadOf(key_hash);
   found.entry = index.mender().FindMended(key_hash, [&](index::Slot slot, const format::IndexEntry& entry) {
-    if (NamesKey(log, entry, key, key_hash)) return true;
+    if (NamesKey(log, entry, key, key_hash, &found)) return true;
     // Two keys rarely share a tag, so most calls skip the rest.
     if (!HasObjectOfItsTag(log, entry)) found.damaged = slot;
     return false;

@@ -17,6 +17,12 @@ struct Found {
   std::optional<index::Slot> entry;
   // An entry with the key's tag that may be the key's: its object is damaged, so it names no key.
   std::optional<index::Slot> damaged;
+  uint32_t head = 0;  // The key's.
+  // The word of the entry, and the object that it names as new. If that is a value, value_at is its offset in the pool,
+  // and value_bytes its space by the header, which is not verified. Otherwise they are 0.
+  format::EntryWord word;
+  uint64_t value_at = 0;
+  uint32_t value_bytes = 0;
 };
 
 // Looks for damage only as far as the key's entry.

@@ -32,16 +32,19 @@ bool Growth::AddRun() {
 bool Growth::SplitNext() {
   if (!index_.splitting().CanSplit() && (!index_.shape().MayHaveRun() || !AddRun())) return false;
   index_.splitting().Split();
+  nothing_due_at_ = UINT64_MAX;
   counters_.Set(Counter::kIndexSlots, index_.size());
   return true;
 }
 
-void Growth::Grow(uint64_t slots) {
+void Growth::GrowIfDue(uint64_t slots) {
   const uint64_t puts = numbers_.given() - std::exchange(given_, numbers_.given());
   if (!CountKeys(kCountedBesideWork + puts * kCountedPerPut) || !grows_) return;
   // A split would take a flipped bit along.
   if (index_.mender().rest_is_due()) return;
-  if (index_.splitting().WantsRun()) (void)AddRun();
+  const bool wants_run = index_.splitting().WantsRun();
+  if (wants_run) (void)AddRun();
+  if (!wants_run && !index_.splitting().WantsSplit()) nothing_due_at_ = index_.census().used();
   for (uint64_t split = 0; split < slots; split += geometry_.block_slots()) {
     if (!index_.splitting().WantsSplit() || !index_.splitting().CanSplit()) return;
     batch_.Publish();

@@ -35,7 +35,9 @@ class Growth {
 
   // Does some of the growth that is due: splits blocks of about this many slots, or gives the index a region of the
   // log. Also calls CountKeys, for a shard that is never idle.
-  void Grow(uint64_t slots = format::kBlockSlotsMax);
+  void Grow(uint64_t slots = format::kBlockSlotsMax) {
+    if (index_.census().used() != nothing_due_at_) GrowIfDue(slots);
+  }
   // Counts the keys in some more slots. Returns true once all are counted.
   bool CountKeys(uint64_t slots);
   // Counts all keys, and lets Mending compare the index with the sum of the last server. Does nothing a second time.
@@ -46,6 +48,7 @@ class Growth {
   format::Reason MakeRoom(AllPublished, uint64_t key_hash, index::Slot* slot);
 
  private:
+  void GrowIfDue(uint64_t slots);
   // Splits the next block. Requires: no put waits to be published. Returns false if there is no region for the new
   // block.
   bool SplitNext();
@@ -61,6 +64,8 @@ class Growth {
   Mending& mending_;
   const bool grows_;
   uint64_t given_ = 0;  // numbers_.given() at the last Grow
+  // The number of used slots at which nothing was due, in an index of the present size.
+  uint64_t nothing_due_at_ = UINT64_MAX;
 };
 
 }  // namespace erda::server

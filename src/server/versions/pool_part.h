@@ -63,6 +63,8 @@ class PoolPart {
   [[nodiscard]] Counters& counters() { return counters_; }
   // Writes the gauges of index, log and medium into the control block.
   void PublishGauges();
+  // Writes only the gauge of the bytes that entries name.
+  void PublishBytesLive() { counters_.Set(format::Counter::kLogBytesLive, log_.bytes_live()); }
 
  private:
   [[nodiscard]] format::ShardRecord Record() const;

@@ -8,6 +8,7 @@ PublishBatch::PublishBatch(nvm::Writer& nvm, index::Index& index, Reservations& 
     : nvm_(nvm), index_(index), reservations_(reservations), settling_(settling) {
   puts_.reserve(kPutsMax);
   claims_.reserve(kPutsMax);
+  reserved_.reserve(kPutsMax);
 }
 
 bool PublishBatch::LooksClaimed(uint64_t key_hash, const Found& found) const {
@@ -26,25 +27,15 @@ bool PublishBatch::Has(uint64_t key_hash) const {
                      [&](const Put& put) { return put.version.header.key_hash == key_hash; });
 }
 
-void PublishBatch::AddPut(const NewVersion& version, const std::optional<Reservation>& reservation) {
-  puts_.emplace_back(version, reservation);
-  Claim claim{version.slot, std::nullopt};
-  if (!version.replaces) claim.home = index_.layout().HomeOf(version.header.key_hash);
-  claims_.push_back(claim);
-}
-
 void PublishBatch::PublishAndSettle() {
-  if (!settling_.is_due()) return PublishPuts();
   const Settling::Flushed flushed = settling_.FlushDue();
   if (!puts_.empty()) PublishPuts();
   settling_.SettleFlushed(flushed);
 }
 
 void PublishBatch::PublishPuts() {
-  for (const auto& [version, reservation, change] : puts_) {
-    if (version.replaces) continue;
-    if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
-    index_.Describe(version.slot, version.header.key_hash, SpaceOf(version.header));
+  for (const Put& put : puts_) {
+    if (!put.version.replaces) DescribeEntry(put);
   }
   // (I3) Pairs with the flushes before Add. Now the objects that the entries will name are persistent, and so is the
   // meta of each new entry.
@@ -53,24 +44,34 @@ void PublishBatch::PublishPuts() {
   // Pairs with the flushes of StoreEntry. Unsettled entries are persistent before a reader can see them settled, and
   // before a client gets an answer.
   if (!Planted(Flaw::kEntryNotFlushed)) nvm_.Fence();
-  for (const auto& [version, reservation, change] : puts_) {
-    if (reservation) {
-      reservations_.Begin(*reservation);
+  auto reserved = reserved_.begin();
+  for (const Put& put : puts_) {
+    if (put.is_reserved) [[unlikely]] {
+      reservations_.Begin(*reserved++);
     } else {
-      index_.SettlePublished(version.slot, change);  // (I2)
+      index_.SettlePublished(put.version.slot, put.change);  // (I2)
     }
   }
   puts_.clear();
   claims_.clear();
+  reserved_.clear();
+}
+
+void PublishBatch::DescribeEntry(const Put& put) {
+  const NewVersion& version = put.version;
+  if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
+  index_.Describe(version.slot, version.header.key_hash, put.bytes);
 }
 
 void PublishBatch::StoreEntry(Put* put) {
   const NewVersion& version = put->version;
   const EntryWord before = version.replaces ? index_.WordAt(version.slot) : EntryWord();
   const EntryWord word = (Planted(Flaw::kAlwaysFlips) ? before.Settled() : before).Published(version.space.address);
-  if (version.replaces) index_.StoreSizeHint(version.slot, SpaceOf(version.header));
-  if (!put->reservation) {
-    put->change = {version.head, before, word};
+  if (version.replaces) index_.StoreSizeHint(version.slot, put->bytes);
+  if (!put->is_reserved) [[likely]] {
+    // The entry is as the put found it, unless the medium has damaged the word since.
+    const uint64_t left_at = before == version.left ? version.left_at : 0;
+    put->change = {version.head, before, word, left_at, version.left_bytes, put->bytes};
     index_.Publish(version.slot, put->change);
   } else if (version.replaces) {
     index_.StoreWordLazily(version.slot, word);

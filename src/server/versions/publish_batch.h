@@ -42,13 +42,20 @@ class PublishBatch {
 
   // Adds a put whose value is there. Requires: its object is flushed. The batch is not full, and the put is not
   // claimed.
-  void Add(const NewVersion& version) { AddPut(version, std::nullopt); }
+  void Add(const NewVersion& version) { AddPut(version, false); }
   // Adds a put whose session has still to write the value. Requires: its header and key are flushed.
-  void Add(const NewVersion& version, const Reservation& reservation) { AddPut(version, reservation); }
+  void Add(const NewVersion& version, const Reservation& reservation) {
+    AddPut(version, true);
+    reserved_.push_back(reservation);
+  }
   // Publishes all puts of the batch. With the same fences, settles versions in flight that are due
   // (Settling::FlushDue).
   AllPublished Publish() {
-    if (!puts_.empty() || settling_.is_due()) PublishAndSettle();
+    if (settling_.is_due()) [[unlikely]] {
+      PublishAndSettle();
+    } else if (!puts_.empty()) {
+      PublishPuts();
+    }
     return {};
   }
 
@@ -59,11 +66,10 @@ class PublishBatch {
   static constexpr size_t kPutsMax = 32;
 
   struct Put {
-    Put(const NewVersion& of, const std::optional<Reservation>& for_writer) : version(of), reservation(for_writer) {}
-
     NewVersion version;
-    std::optional<Reservation> reservation;  // nullopt: the value is there, too
-    index::EntryChange change{};             // the change of its entry, if the value is there
+    uint32_t bytes = 0;           // the space of the version
+    bool is_reserved = false;     // its session has still to write the value
+    index::EntryChange change{};  // the change of its entry, if the value is there
   };
   // The part of the index that a put claims. It is not in Put, since IsClaimed reads all claims.
   struct Claim {
@@ -72,9 +78,16 @@ class PublishBatch {
   };
 
   [[nodiscard]] bool LooksClaimed(uint64_t key_hash, const Found& found) const;
-  void AddPut(const NewVersion& version, const std::optional<Reservation>& reservation);
+  void AddPut(const NewVersion& version, bool is_reserved) {
+    puts_.push_back({version, static_cast<uint32_t>(SpaceOf(version.header)), is_reserved, {}});
+    claims_.push_back({version.slot, std::nullopt});
+    if (!version.replaces) [[unlikely]]
+      claims_.back().home = index_.layout().HomeOf(version.header.key_hash);
+  }
   void PublishAndSettle();
   void PublishPuts();
+  // Describes a new entry. Persistent after the next fence.
+  [[gnu::noinline]] void DescribeEntry(const Put& put);
   // Lets the put's entry name the new version, unsettled. Persistent after the next fence.
   void StoreEntry(Put* put);
 
@@ -83,7 +96,8 @@ class PublishBatch {
   Reservations& reservations_;
   Settling& settling_;
   std::vector<Put> puts_;
-  std::vector<Claim> claims_;  // one for each put
+  std::vector<Claim> claims_;          // one for each put
+  std::vector<Reservation> reserved_;  // one for each put that is reserved
 };
 
 }  // namespace erda::server

@@ -60,6 +60,12 @@ class Puts {
   Outcome Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags, NewVersion* version);
 
  private:
+  Outcome PrepareHere(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags, NewVersion* version);
+  // Takes an index slot for the version of a key that has no entry, as *found says. If the key has an entry all the
+  // same, changes *found instead. Returns the reason if there is no slot. Not inline: most puts replace a version.
+  [[gnu::noinline]] format::Reason TakeOtherSlot(std::string_view key, uint64_t key_hash, Found* found,
+                                                 NewVersion* version);
+
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
   index::Index& index_;

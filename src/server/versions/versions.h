@@ -99,7 +99,9 @@ class Versions {
   // Settles or takes back all versions in flight, and closes the part. Requires: no session can write any more.
   void Close();
   // Lets the log count the addresses that newly published entries name. Required before a read of these counts.
-  void CountPublished() { part_.index().TellPublished(); }
+  void CountPublished() {
+    if (part_.index().TellPublished()) part_.PublishBytesLive();
+  }
   // Writes the gauges into the control block.
   void PublishGauges();
 

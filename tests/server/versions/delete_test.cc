@@ -270,6 +270,30 @@ TEST(DeleteCountTest, LiveBytesAreExactAfterDeletes) {
   }
 }
 
+// The log counts the objects of most puts by what the shard knows of them, and the others by their headers.
+TEST(DeleteTest, BytesThatEntriesNameAreThoseOfTheNewestVersions) {
+  Store store;
+  store.CountKeys(store.versions().index().size());
+  log::ShardLog& log = store.versions().log();
+  const auto live_after = [&] {
+    store.versions().CountPublished();
+    return log.bytes_live();
+  };
+  for (const size_t bytes : {5, 300, 40, 0, 700}) {
+    ASSERT_EQ(store.Inline("k", std::string(bytes, 'v')).code, Code::kOk);
+    ASSERT_EQ(live_after(), format::ObjectSpace(1, bytes));
+  }
+  // The entry names two versions until the new one arrives. A put takes the place of both.
+  ASSERT_EQ(store.Reserve("k", std::string(100, 'r'), 0, Ack::kPlaced).code(), Code::kOk);
+  ASSERT_EQ(live_after(), format::ObjectSpace(1, 700) + format::ObjectSpace(1, 100));
+  ASSERT_EQ(store.Inline("k", "value").code, Code::kOk);
+  ASSERT_EQ(live_after(), format::ObjectSpace(1, 5));
+  ASSERT_EQ(store.Inline("k", "next").code, Code::kOk);
+  ASSERT_EQ(live_after(), format::ObjectSpace(1, 4));
+  ASSERT_EQ(store.Delete("k"), Code::kOk);
+  ASSERT_EQ(live_after(), 0U);
+}
+
 TEST(DeleteCrashTest, APowerCutInTheMiddleLeavesTheValueOrNothing) { ExpectTheValueOrNothing(false); }
 
 TEST(DeleteCrashTest, APowerCutInADeleteBelowAVersionInFlightLeavesTheValueOrNothing) { ExpectTheValueOrNothing(true); }

@@ -334,6 +334,26 @@ TEST_F(GrowthTest, AnIndexThatNeedsARegionWaitsForCleaning) {
   for (int i = 0; i < keys; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i)) << i;
 }
 
+// The shard looks for growth when the number of keys has changed. It also looks again if growth was due and failed.
+TEST_F(GrowthTest, ARunThatFoundNoRegionIsAddedWhenOneIsFree) {
+  Store store(Small(16));
+  constexpr int kKeys = 80;  // more than 60 % of the slots and less than 65 %
+  PutSome(store, 0, kKeys - 1);
+  (void)store.Keys();
+  for (int i = 0; store.versions().log().regions().free_regions() > 1; ++i) {
+    ASSERT_EQ(store.Inline("changes", std::string(1000, 'x')).code, Code::kOk) << i;
+  }
+  const auto runs = [&] { return store.versions().log().regions().runs().size(); };
+  store.versions().growth().Grow(1);
+  ASSERT_EQ(runs(), 0U);
+  store.Clean();
+  ASSERT_GT(store.versions().log().regions().free_regions(), 1U);
+  ASSERT_EQ(store.versions().index().census().used(), static_cast<uint64_t>(kKeys));
+  ASSERT_EQ(runs(), 0U);
+  store.versions().growth().Grow(1);
+  EXPECT_EQ(runs(), 1U);
+}
+
 // A review found this: if a run was one block, the shard linked one run more than a pool may have.
 TEST_F(GrowthTest, APoolOpensAgainAfterEachStep) {
   for (const uint64_t run_blocks : {1U, 2U, 4U, 8U}) {

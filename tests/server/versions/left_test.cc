@@ -80,6 +80,23 @@ TEST_F(LeftTest, DamagedVersionIsNotWrittenTo) {
   EXPECT_TRUE(std::equal(before.begin(), before.end(), bytes.begin()));
 }
 
+// The medium flips a bit of the entry after a put has found it. The log then goes by the word as it stands, and not by
+// what the put knows.
+TEST_F(LeftTest, AnEntryThatChangedSinceThePutFoundItIsLookedAtAgain) {
+  const Outcome first = store_.Inline("k", "v1");
+  const index::Index& index = store_.versions().index();
+  const auto slot = index.Find(HashKey("k"), [](index::Slot, const format::IndexEntry&) { return true; });
+  ASSERT_TRUE(slot);
+  store_.PutTogether();
+  const Outcome second = store_.Inline("k", "v2");
+  store_.pool().view().bytes[index.layout().SlotOffset(*slot) + 6] ^= std::byte{1};
+  ASSERT_NE(index.WordAt(*slot).new_address(), first.address);
+  store_.PublishTogether();
+  EXPECT_EQ(index.WordAt(*slot).new_address(), second.address);
+  EXPECT_FALSE(Left(first.address));
+  EXPECT_EQ(store_.Get("k"), "v2");
+}
+
 // Entries change in all ways, in any order. Each version that was an entry's new one says that it was left, or is still
 // the new one.
 TEST(LeftRandomTest, VersionThatIsNotLeftIsTheNewest) {
