@@ -30,6 +30,11 @@ Status Copied(Copy&& copy) try {
   return Status(Code::kResourceExhausted);
 }
 
+[[gnu::cold]] Status TooLong(size_t value_bytes, size_t buffer_bytes) {
+  return {Code::kInvalidArgument, "the value has " + std::to_string(value_bytes) + " bytes, and the buffer only " +
+                                      std::to_string(buffer_bytes)};
+}
+
 Result<std::string> CopyOf(std::string_view value) { return std::string(value); }
 Result<Versioned> CopyOf(const VersionedView& got) {
   return Versioned{std::string(got.value), got.version, got.expires};
@@ -57,6 +62,17 @@ class Client::Impl {
   Status Start(Body&& body) {
     const client::NestedTurn turn(turns_);
     return turn.is_mine() ? OrNoMemory<Status>(body) : turns_.Refusal();
+  }
+
+  // Polls for the caller. Returns kInvalidArgument if the call is refused, and kResourceExhausted if a callback finds
+  // no memory. Inlined, since most Polls find nothing.
+  [[gnu::always_inline]] Code Poll(size_t* finished) try {
+    const client::Turn turn(turns_);
+    if (!turn.is_mine()) return Code::kInvalidArgument;
+    *finished = engine_->Poll();
+    return Code::kOk;
+  } catch (const std::bad_alloc&) {
+    return Code::kResourceExhausted;
   }
 
   [[nodiscard]] ClientStats Stats() const {
@@ -285,10 +301,7 @@ Result<size_t> Client::Get(std::string_view key, std::span<std::byte> out) {
   return impl_->Call<Result<size_t>>([&]() -> Result<size_t> {
     size_t size = 0;
     auto take = [&](std::string_view value) {
-      if (value.size() > out.size()) {
-        return Status(Code::kInvalidArgument, "the value has " + std::to_string(value.size()) +
-                                                  " bytes, and the buffer only " + std::to_string(out.size()));
-      }
+      if (value.size() > out.size()) return TooLong(value.size(), out.size());
       std::copy_n(AsBytes(value).begin(), value.size(), out.begin());
       size = value.size();
       return Status();
@@ -426,14 +439,12 @@ Status Client::IncrementAsync(std::string_view key, int64_t delta, IncrementCall
 }
 size_t Client::Poll() {
   size_t finished = 0;
-  if (!Access::Poll(*this, &finished).ok()) impl_->turns().Complain("Client::Poll");
+  if (impl_->Poll(&finished) != Code::kOk) impl_->turns().Complain("Client::Poll");
   return finished;
 }
 Status Client::Access::Poll(Client& client, size_t* finished) {
-  return client.impl_->Call<Status>([&] {
-    *finished = client.impl_->engine().Poll();
-    return Status();
-  });
+  const Code code = client.impl_->Poll(finished);
+  return code == Code::kInvalidArgument ? client.impl_->turns().Refusal() : Status(code);
 }
 Status Client::Drain() {
   return impl_->Call<Status>([&]() -> Status {

@@ -40,7 +40,7 @@ class Connection {
   }
 
   // Posts the batch, after the requests that are gathered. REQUIRES: the channel is connected.
-  Status Post(std::span<const fabric::WorkRequest> batch) {
+  [[gnu::always_inline]] Status Post(std::span<const fabric::WorkRequest> batch) {
     if (gathered_.empty()) return channel_->Post(batch);
     Gather(batch);
     return Flush();

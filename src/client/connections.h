@@ -52,7 +52,7 @@ class Connections {
   // got no answer, if the client closes the link for that.
   void Close(Link& link, const Status& status, OpIndex timed_out = kNoOp);
   // Closes the link with kUnavailable. In the message `why` follows the address.
-  void CloseSince(Link& link, const char* why) { Close(link, {Code::kUnavailable, address() + why}); }
+  [[gnu::noinline]] void CloseSince(Link& link, const char* why) { Close(link, {Code::kUnavailable, address() + why}); }
   // Notes that a step found no memory, and that nobody knows how far it came. The next Poll calls EndAll.
   void GiveUp() { gives_up_ = true; }
   [[nodiscard]] bool gives_up() const { return gives_up_; }

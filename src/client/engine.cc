@@ -68,42 +68,45 @@ Status Engine::Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& 
 }
 
 template <class Callback>
-Status Engine::BeginPut(Result<PutOp*>&& op, Callback&& done) {
-  return op.ok() ? Begin(**op, std::forward<Callback>(done)) : op.status();
+Status Engine::BeginPut(PutOp* op, Callback& done) {
+  if (op == nullptr) return kinds_.puts.taker().TakeRefusal();
+  op->done.Take(done);
+  event_loop_.Begin(*op);
+  return {};
 }
 
 Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback&& done) {
   HearOfChunks();
-  return BeginPut(kinds_.puts.Take(PutKind::kPut, key, value, {}), std::move(done));
+  return BeginPut(kinds_.puts.taker().Take(PutKind::kPut, key, value, {}), done);
 }
 
 Status Engine::Put(std::string_view key, std::string_view value, const PutOptions& options,
                    Client::PutCallback&& done) {
   HearOfChunks();
-  return BeginPut(kinds_.puts.Take(PutKind::kPut, key, value, options), std::move(done));
+  return BeginPut(kinds_.puts.taker().Take(PutKind::kPut, key, value, options), done);
 }
 
 Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
                    Client::DoneCallback&& done) {
   if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
   HearOfChunks();
-  return BeginPut(kinds_.puts.TakeFrom(key, from, size, {}), std::move(done));
+  return BeginPut(kinds_.puts.taker().TakeFrom(key, from, size, {}), done);
 }
 
 Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
                    const PutOptions& options, Client::PutCallback&& done) {
   if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
   HearOfChunks();
-  return BeginPut(kinds_.puts.TakeFrom(key, from, size, options), std::move(done));
+  return BeginPut(kinds_.puts.taker().TakeFrom(key, from, size, options), done);
 }
 
 Status Engine::Increment(std::string_view key, int64_t delta, Client::IncrementCallback&& done) {
   HearOfChunks();
-  return BeginPut(kinds_.puts.Take(PutKind::kIncrement, key, AsString(BytesOf(delta)), {}), std::move(done));
+  return BeginPut(kinds_.puts.taker().Take(PutKind::kIncrement, key, AsString(BytesOf(delta)), {}), done);
 }
 
 Status Engine::Delete(std::string_view key, const DeleteOptions& options, Client::DoneCallback&& done) {
-  return BeginPut(kinds_.puts.TakeKey(PutKind::kDelete, key, options.if_version), std::move(done));
+  return BeginPut(kinds_.puts.taker().TakeKey(PutKind::kDelete, key, options.if_version), done);
 }
 
 // Uses any hash of the shard: the request needs one only to find the shard.
@@ -113,7 +116,7 @@ Status Engine::Clean(uint32_t shard, Client::DoneCallback&& done) {
   for (uint32_t i = 0; key.empty() || pool.geometry.ShardOf(HashKey(key, pool.hash_seed)) != shard; ++i) {
     key = "clean" + std::to_string(i);
   }
-  return BeginPut(kinds_.puts.TakeKey(PutKind::kClean, key, std::nullopt), std::move(done));
+  return BeginPut(kinds_.puts.taker().TakeKey(PutKind::kClean, key, std::nullopt), done);
 }
 
 Result<std::shared_ptr<Buffer::Memory>> Engine::MakeBuffer(size_t value_bytes) {

@@ -88,8 +88,9 @@ class Engine {
   }
   template <class Op, class Callback>
   Status Begin(Op& op, Callback&& done);
+  // Begins a put that was taken, or returns why none was.
   template <class Callback>
-  Status BeginPut(Result<PutOp*>&& op, Callback&& done);
+  Status BeginPut(PutOp* op, Callback& done);
 
   const std::shared_ptr<fabric::Fabric> fabric_;
   const EngineOptions options_;

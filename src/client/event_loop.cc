@@ -38,15 +38,26 @@ void EventLoop::EndAll() {
 }
 
 void EventLoop::Progress() {
-  Flush();  // operations that were started since the last Poll
+  const bool goes_on = posting_.has_pending() || connections_.has_closed() || operations_.has_deferred();
+  if (goes_on) GoOn();
+  const size_t n = connections_.links().queue().Poll(completions_);
+  went_on_ = n > 0;
+  if (n > 0 || goes_on) TakeCompletions(n);
+  deadlines_.OnPoll(n == 0);
+}
+
+// Goes on with the operations that were started, or have ended, since the last Poll.
+void EventLoop::GoOn() {
+  Flush();
   connections_.DestroyClosed();
   if (operations_.has_deferred()) {
     posting_.SetGathers(true);
     DeliverDeferred();
     Flush();
   }
-  const size_t n = connections_.links().queue().Poll(completions_);
-  went_on_ = n > 0;
+}
+
+void EventLoop::TakeCompletions(size_t n) {
   posting_.SetGathers(n > 1);
   // Without memory, a channel that a later completion names may be destroyed already. EndAll ends the operations that
   // are left.
@@ -55,15 +66,15 @@ void EventLoop::Progress() {
     RunReady();
   }
   Flush();
+  if (connections_.has_closed()) EndClosed();
+}
 
-  if (connections_.has_closed()) {
-    // The connections go before the callbacks run. A callback may use the memory of an operation that has ended for a
-    // new one, and nothing may send from there any more.
-    connections_.DestroyClosed();
-    DeliverDeferred();
-    Flush();
-  }
-  deadlines_.OnPoll(n == 0);
+// The connections go before the callbacks run. A callback may use the memory of an operation that has ended for a new
+// one, and nothing may send from there any more.
+void EventLoop::EndClosed() {
+  connections_.DestroyClosed();
+  DeliverDeferred();
+  Flush();
 }
 
 void EventLoop::Wait(Nanoseconds timeout) {
@@ -94,6 +105,13 @@ void EventLoop::DeliverDeferred() {
 void EventLoop::Dispatch(const Completion& completion) {
   auto& link = *static_cast<Link*>(completion.channel->user);
   if (link.channel() != completion.channel) return;  // closed earlier in this Poll
+  if (completion.kind == OpKind::kReceiveImm && (completion.imm & format::kTakesBack) == 0) [[likely]] {
+    return OnReply(link, completion.imm);
+  }
+  DispatchOther(link, completion);
+}
+
+void EventLoop::DispatchOther(Link& link, const Completion& completion) {
   switch (completion.kind) {
     case OpKind::kConnected:
       if (connections_.OnConnected(link)) kinds_.locations.SetServer(link.hello().server_id);
@@ -101,7 +119,6 @@ void EventLoop::Dispatch(const Completion& completion) {
     case OpKind::kClosed:
       return connections_.OnClosed(link);
     case OpKind::kReceiveImm:
-      if ((completion.imm & format::kTakesBack) == 0) return OnReply(link, completion.imm);
       link.puts.delegated.OnRevoked(format::LogAddress(completion.imm));
       return own_requests_.SendChunkRequests(link);
     case OpKind::kWriteImm:
@@ -128,6 +145,10 @@ void EventLoop::OnReply(Link& link, uint32_t slot) {
   const OpIndex owner = link.slots.OwnerOf(slot);
   if (owner == RequestSlots::kFree) return connections_.CloseSince(link, ": the server answered what nobody asked");
   if (!OwnRequests::Owns(owner)) return kinds_.puts.OnReply(owner, slot);
+  OnOwnReply(link, owner, slot);
+}
+
+void EventLoop::OnOwnReply(Link& link, OpIndex owner, uint32_t slot) {
   if (own_requests_.OnReply(link, owner, slot)) kinds_.puts.PassSlotOn(link, slot);
 }
 
@@ -172,12 +193,13 @@ void EventLoop::BeginSteps(Operation& op) {
   // the caller does not notice.
   const bool lost = operations_.in_flight() == 1 && !operations_.polling() && link.up() && link.channel()->lost();
   if (lost) connections_.CloseSince(link, ": the server closed the connection");
-  if (!link.up()) {
-    op.step = Step::kLinkUp;
-    link.waiting_for_link.push_back(op.index);
-    return connections_.Ensure(link);
-  }
-  kinds_.Start(op);
+  return link.up() ? kinds_.Start(op) : WaitForLink(op);
+}
+
+void EventLoop::WaitForLink(Operation& op) {
+  op.step = Step::kLinkUp;
+  op.link->waiting_for_link.push_back(op.index);
+  connections_.Ensure(*op.link);
 }
 
 }  // namespace erda::client

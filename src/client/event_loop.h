@@ -47,13 +47,19 @@ class EventLoop {
   void Wait(Nanoseconds timeout);
 
  private:
-  // The functions below are not inlined: a Poll without work would pay for their frames.
   void Progress();
+  // The functions that are not inlined have large frames, and a Poll without work would pay for them.
+  [[gnu::noinline]] void GoOn();
+  [[gnu::noinline]] void TakeCompletions(size_t n);
+  [[gnu::noinline]] void EndClosed();
   [[gnu::noinline]] void EndAll();
   void Dispatch(const fabric::Completion& completion);
+  [[gnu::noinline]] void DispatchOther(Link& link, const fabric::Completion& completion);
   void OnReply(Link& link, uint32_t slot);
+  [[gnu::noinline]] void OnOwnReply(Link& link, OpIndex owner, uint32_t slot);
   void OnControlRead(Link& link);
   void BeginSteps(Operation& op);
+  [[gnu::noinline]] void WaitForLink(Operation& op);
   void RunReady() {
     while (Operation* op = operations_.TakeReady()) Run(*op);
   }

@@ -144,8 +144,8 @@ bool Gets::StartLocated(GetOp& op) {
 
 void Gets::OnLocatedRead(GetOp& op) {
   const Located located{op.head(), op.slot_read, op.at, op.read_bytes, op.reads_time};
-  ObjectView view;
-  if (!IsLocated(*op.link, located, op.key_view(), op.message().first(op.read_bytes), &view)) {
+  const ObjectView view = InspectLocated(*op.link, located, op.message().first(op.read_bytes));
+  if (!IsNewest(view, op.key_view())) {
     ++stats_.cache_misled;
     locations_.Refute(op.key_hash);
     return StartSearch(op);

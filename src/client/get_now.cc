@@ -36,8 +36,8 @@ InstantGets::Outcome InstantGets::GetNow(std::string_view key, VersionedView* fo
   const auto to = free.memory.subspan(kMessageAt, located->bytes);
   const uint64_t time_before = link.known.time();
   if (!can_be || !link.channel()->ReadNow(to, {format::kPoolRegion, offset})) return Outcome::kNo;
-  format::ObjectView view;
-  if (!IsLocated(link, *located, key, to, &view)) return Outcome::kNo;
+  const format::ObjectView view = InspectLocated(link, *located, to);
+  if (!IsNewest(view, key)) return Outcome::kNo;
   Expiry expiry = Expiry::kLives;
   if (view.deadline != 0) {
     if (!link.channel()->ReadNow(free.time_copy(), kTimeWord)) return Outcome::kNo;
@@ -52,7 +52,7 @@ InstantGets::Outcome InstantGets::GetNow(std::string_view key, VersionedView* fo
   ++stats_.cache_hits;
   locations_.Confirm(key_hash);
   if (expiry == Expiry::kOver) return Outcome::kAbsent;
-  *found = ViewOf(view);
+  SetView(view, found);
   return Outcome::kValue;
 }
 

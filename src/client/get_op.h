@@ -81,10 +81,15 @@ struct GetOp : SearchOperation {
   void Tell(const Status& status);
 };
 
-// Returns the part of a version that a get returns.
+// Sets `found` to the part of a version that a get returns. REQUIRES: found->expires has no value.
+inline void SetView(const format::ObjectView& view, VersionedView* found) {
+  found->value = AsString(view.value);
+  found->version = view.header.version;
+  if (view.deadline != 0) found->expires = Deadline(std::chrono::milliseconds(view.deadline));
+}
 [[nodiscard]] inline VersionedView ViewOf(const format::ObjectView& view) {
-  VersionedView found{AsString(view.value), view.header.version, std::nullopt};
-  if (view.deadline != 0) found.expires = Deadline(std::chrono::milliseconds(view.deadline));
+  VersionedView found;
+  SetView(view, &found);
   return found;
 }
 

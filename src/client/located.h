@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/planted.h"
+#include "client/key_bytes.h"
 #include "client/link.h"
 #include "client/location_cache.h"
 #include "format/log_layout.h"
@@ -72,14 +73,18 @@ class KnownLocations {
   uint64_t server_ = 0;  // its server_id
 };
 
+// Inspects the bytes of the version that were read at a known location.
+[[nodiscard]] inline format::ObjectView InspectLocated(const Link& link, const Located& located,
+                                                       std::span<const std::byte> bytes) {
+  return format::InspectObject(link.known.PlaceOf(located.head, located.slot, located.at), bytes);
+}
+
 // Returns true if the version verifies in the use of its region in which the entry named it, and the entry has not left
 // it. The version was settled or acknowledged before the get. So it was still the newest one when the client read the
 // flag.
-[[nodiscard]] inline bool IsLocated(const Link& link, const Located& located, std::string_view key,
-                                    std::span<const std::byte> bytes, format::ObjectView* view) {
-  *view = format::InspectObject(link.known.PlaceOf(located.head, located.slot, located.at), bytes);
-  const bool left = view->header.left() && !Planted(Flaw::kTrustsLocation);
-  return view->state == format::ObjectState::kWhole && !left && view->key == key;
+[[nodiscard]] inline bool IsNewest(const format::ObjectView& located, std::string_view key) {
+  const bool left = located.header.left() && !Planted(Flaw::kTrustsLocation);
+  return located.state == format::ObjectState::kWhole && !left && SameKey(located.key, key);
 }
 
 }  // namespace erda::client

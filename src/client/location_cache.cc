@@ -2,6 +2,13 @@
 
 namespace erda::client {
 
+void LocationCache::ConfirmWay(uint64_t key_hash) {
+  Way* way = WayOf(key_hash);
+  if (way == nullptr) return;
+  if (way->trust() < kTrustMax) way->set_trust(way->trust() + 1);
+  if (way != SetOf(key_hash).ways.data()) std::swap(*way, *(way - 1));
+}
+
 void LocationCache::Refute(uint64_t key_hash) {
   if (Way* way = WayOf(key_hash)) way->set_trust(way->trust() / 2);
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "client/buffer.h"
+#include "client/key_bytes.h"
 #include "client/key_order.h"
 #include "erda/status.h"
 #include "fabric/fabric.h"
@@ -115,7 +115,7 @@ struct Operation {
   void SetKey(std::string_view new_key, uint64_t hash) {
     key_hash = hash;
     key_size = static_cast<uint16_t>(new_key.size());
-    std::memcpy(key.data(), new_key.data(), new_key.size());
+    CopyKey(key.data(), new_key);
   }
   // Gives the operation the caller's buffer. Its message begins `before_value` bytes before the value.
   void UseBuffer(const std::shared_ptr<Buffer::Memory>& of_caller, uint64_t before_value) {

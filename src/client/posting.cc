@@ -4,17 +4,14 @@ namespace erda::client {
 
 using fabric::WorkRequest;
 
-bool Posting::Post(Link& link, std::span<const WorkRequest> batch) {
-  if (link.channel() == nullptr) return false;
-  Connection& connection = link.connection();
-  if (Gathers() && connection.gathered() < Connection::kGatheredMax) {
-    if (connection.gathered() == 0) to_flush_.push_back(&link);
-    has_pending_ = true;
-    connection.Gather(batch);
-    return true;
-  }
-  const Status status = connection.Post(batch);
-  if (status.ok()) return true;
+bool Posting::Gather(Link& link, std::span<const WorkRequest> batch) {
+  if (link.connection().gathered() == 0) to_flush_.push_back(&link);
+  has_pending_ = true;
+  link.connection().Gather(batch);
+  return true;
+}
+
+bool Posting::Close(Link& link) {
   connections_.CloseSince(link, ": the connection failed");
   return false;
 }
@@ -22,8 +19,7 @@ bool Posting::Post(Link& link, std::span<const WorkRequest> batch) {
 void Posting::Flush() {
   for (size_t i = 0; i < to_flush_.size(); ++i) {
     Link& link = *to_flush_[i];
-    if (link.connection().gathered() == 0 || link.connection().Flush().ok()) continue;
-    connections_.CloseSince(link, ": the connection failed");
+    if (link.connection().gathered() > 0 && !link.connection().Flush().ok()) Close(link);
   }
   Clear();
 }

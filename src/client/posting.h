@@ -25,7 +25,11 @@ class Posting {
   void Prepare() { to_flush_.reserve(operations_.size()); }
 
   // Posts or gathers the batch. Returns false if the connection failed.
-  bool Post(Link& link, std::span<const fabric::WorkRequest> batch);
+  [[gnu::always_inline]] bool Post(Link& link, std::span<const fabric::WorkRequest> batch) {
+    if (link.channel() == nullptr) return false;
+    if (Gathers() && link.connection().gathered() < Connection::kGatheredMax) return Gather(link, batch);
+    return link.connection().Post(batch).ok() || Close(link);
+  }
   // Returns a Read for the operation. When the last one of a batch completes, the operation goes on.
   fabric::WorkRequest ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last);
   // Posts one Read. When it completes, the operation is at this step.
@@ -51,6 +55,10 @@ class Posting {
  private:
   // Ids of posted Reads: the operation's index, and this bit for the last one of a batch.
   static constexpr uint64_t kLastBit = uint64_t{1} << 32;
+
+  [[gnu::noinline]] bool Gather(Link& link, std::span<const fabric::WorkRequest> batch);
+  // Closes a link whose connection failed. Returns false.
+  [[gnu::cold]] bool Close(Link& link);
 
   Operations& operations_;
   Connections& connections_;

@@ -6,8 +6,6 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "base/hash.h"
-#include "base/option_bounds.h"
 #include "base/planted.h"
 #include "client/reply_status.h"
 #include "format/object.h"
@@ -20,8 +18,6 @@ using format::Reason;
 using format::Reply;
 using format::Request;
 using format::RequestOp;
-
-static_assert(kTtlBounds.most == kTtlMax.count());
 
 namespace {
 
@@ -37,123 +33,100 @@ WorkRequest WriteWork(std::span<std::byte> bytes, fabric::RemoteAddress to) {
 
 }  // namespace
 
-// --- Taking an operation
+// --- Asking
 
-PutOp* Puts::TakeAny(PutKind kind, std::string_view key) {
-  if (!operations_.CanTake(key)) return nullptr;
-  PutOp& op = operations_.Take(ops_);
-  op.kind = kind;
-  op.SetKey(key, HashKey(key, connections_.pool().hash_seed));
-  return &op;
-}
-
-Result<PutOp*> Puts::TakePut(PutKind kind, std::string_view key, size_t value_size, const PutOptions& options) {
-  if (options.ttl) {
-    Bounds bounds;
-    bounds.Check(kTtlBounds, options.ttl->count());
-    if (!bounds.status().ok()) return bounds.status();
-  }
-  // (The client may not know the geometry yet, and a request has 32 bits for the size.)
-  if (value_size > UINT32_MAX) return Status(Code::kInvalidArgument, "no pool takes a value of 4 GiB or more");
-  const KnownPool& pool = connections_.pool();
-  if (pool.is_known && !key.empty() && key.size() <= format::kKeyBytesMax) {
-    const uint64_t most = format::ValueBytesMax(pool.geometry, key.size(), options.ttl.has_value());
-    if (value_size > most) {
-      return Status(Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) +
-                                                " bytes has at most " + std::to_string(most) +
-                                                " bytes in this pool, not " + std::to_string(value_size));
+inline format::Request Puts::MakeRequest(PutOp& op, RequestOp kind, uint32_t address, uint32_t value_crc) {
+  op.request_id = own_requests_.NextId();
+  Request request{};
+  request.op = static_cast<uint8_t>(kind);
+  request.id = op.request_id;
+  request.address = address;
+  if (kind == RequestOp::kCommit) {
+    request.key_hash = op.key_hash;
+    request.head = op.reply.head;
+    request.version = op.reply.header.version;
+  } else {
+    request.ack = static_cast<uint8_t>(options_.ack);
+    request.key_size = op.key_size;
+    request.value_size = op.value_size;
+    request.value_crc = value_crc;
+    request.ttl = op.ttl;
+    if (op.if_version) {
+      request.condition = static_cast<uint8_t>(format::Condition::kVersion);
+      request.version = *op.if_version;
     }
   }
-  PutOp* op = TakeAny(kind, key);
-  if (op == nullptr) return operations_.Refusal(key);
-  op->value_size = static_cast<uint32_t>(value_size);
-  op->if_version = options.if_version;
-  op->ttl = options.ttl ? static_cast<uint64_t>(options.ttl->count()) : 0;
-  return op;
+  ++stats_.requests;
+  return request;
 }
 
-Result<PutOp*> Puts::Take(PutKind kind, std::string_view key, std::string_view value, const PutOptions& options) {
-  auto taken = TakePut(kind, key, value.size(), options);
-  if (!taken.ok()) return taken;
-  PutOp& op = **taken;
-  // This layout serves the request and the log: request, key, checksum, value.
-  const uint64_t value_at = format::InlineValueOffset(key.size());
-  if (auto status = operations_.memory().Provide(op, value_at + value.size()); !status.ok()) {
-    operations_.Abandon(op);
-    return status;
-  }
-  std::byte* message = op.message().data();
-  std::memcpy(message + sizeof(Request), key.data(), key.size());
-  std::memcpy(message + value_at, value.data(), value.size());
-  return taken;
+void Puts::WriteRequest(PutOp& op, RequestOp kind, uint32_t address, uint32_t value_crc) {
+  const Request request = MakeRequest(op, kind, address, value_crc);
+  std::memcpy(op.message().data(), &request, sizeof(request));
 }
 
-Result<PutOp*> Puts::TakeFrom(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
-                              const PutOptions& options) {
-  if (size > from->value.size()) {
-    return Status(Code::kInvalidArgument, "the buffer has " + std::to_string(from->value.size()) +
-                                              " bytes, and the value is to have " + std::to_string(size));
-  }
-  auto taken = TakePut(PutKind::kPut, key, size, options);
-  if (!taken.ok()) return taken;
-  PutOp& op = **taken;
-  op.UseBuffer(from, format::InlineValueOffset(key.size()));
-  std::memcpy(op.message().data() + sizeof(Request), key.data(), key.size());
-  return taken;
+[[gnu::always_inline]] inline void Puts::SendInline(PutOp& op) {
+  op.step = Step::kReply;  // As in Send.
+  const auto message = op.message();
+  const Request request = MakeRequest(op, RequestOp::kPutInline, 0, 0);
+  std::memcpy(message.data(), &request, sizeof(request));
+  const WorkRequest work = op.RequestWork(message, format::InlineValueOffset(op.key_size) + op.value_size);
+  posting_.Post(*op.link, {&work, 1});
 }
-
-Result<PutOp*> Puts::TakeKey(PutKind kind, std::string_view key, std::optional<uint64_t> if_version) {
-  PutOp* op = TakeAny(kind, key);
-  if (op == nullptr) return operations_.Refusal(key);
-  op->if_version = if_version;
-  op->value_size = 0;
-  std::memcpy(op->message().data() + sizeof(Request), key.data(), key.size());
-  return op;
-}
-
-// --- Asking
 
 void Puts::Start(PutOp& op) {
   Link& link = *op.link;
-  if (link.hello().read_only != 0) {
-    return operations_.Defer(
-        op, {Code::kPermissionDenied, connections_.address() + ": this client's token is for reading only"});
-  }
-  if (op.kind == PutKind::kPut) {
-    if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size, op.ttl != 0)) {
-      return operations_.Defer(op, {Code::kInvalidArgument, "the value is larger than a segment of this pool holds"});
-    }
-    if (op.way == PutWay::kUndecided) DecideWay(op);
-    if (op.way == PutWay::kTooLarge) {
-      const uint64_t most = link.hello().slot_bytes - format::InlineValueOffset(op.key_size);
-      return operations_.Defer(
-          op, {Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
-                                           " bytes takes a value of at most " + std::to_string(most) + " bytes"});
-    }
-    if (op.way == PutWay::kNoRight) {
-      return operations_.Defer(
-          op, {Code::kPermissionDenied, connections_.address() + ": the server does not let this client write into "
-                                                                 "the pool"});
-    }
-    // The operation takes room before it takes a slot. So while it waits for room, it keeps no slot from another
-    // operation. Once it has room, it waits for replies alone.
-    if (op.way == PutWay::kStaged && op.staged == PutOp::kNotStaged) {
-      const auto place = link.puts.waiting_for_staging.empty() ? link.puts.staging.Take(op.value_size) : std::nullopt;
-      if (!place) {
-        op.step = Step::kStagingRoom;
-        link.puts.waiting_for_staging.push_back(op.index);
-        return;
-      }
-      op.staged = *place;
-    }
-  }
+  if (!GoesInline(op) && !CanGo(op)) return;
   op.slot = link.slots.Take(op.index);
   if (op.slot == RequestSlots::kNoSlot) {
     op.step = Step::kRequestSlot;
     link.puts.waiting_for_slot.push_back(op.index);
     return;
   }
-  Send(op);
+  return op.way == PutWay::kInline ? SendInline(op) : Send(op);
+}
+
+bool Puts::GoesInline(PutOp& op) const {
+  const bool may_be = op.kind == PutKind::kPut && op.value_size <= format::kValueBytesOfEveryPool;
+  if (!may_be || op.link->hello().read_only != 0) return false;
+  if (op.way == PutWay::kUndecided && IsInline(options_.put_path, op.FitsInline())) op.way = PutWay::kInline;
+  return op.way == PutWay::kInline;
+}
+
+bool Puts::CanGo(PutOp& op) {
+  Link& link = *op.link;
+  const auto refuse = [&](Code code, std::string why) {
+    operations_.Defer(op, {code, std::move(why)});
+    return false;
+  };
+  if (link.hello().read_only != 0) {
+    return refuse(Code::kPermissionDenied, connections_.address() + ": this client's token is for reading only");
+  }
+  if (op.kind != PutKind::kPut) return true;
+  if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size, op.ttl != 0)) {
+    return refuse(Code::kInvalidArgument, "the value is larger than a segment of this pool holds");
+  }
+  if (op.way == PutWay::kUndecided) DecideWay(op);
+  if (op.way == PutWay::kTooLarge) {
+    const uint64_t most = link.hello().slot_bytes - format::InlineValueOffset(op.key_size);
+    return refuse(Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
+                                              " bytes takes a value of at most " + std::to_string(most) + " bytes");
+  }
+  if (op.way == PutWay::kNoRight) {
+    return refuse(Code::kPermissionDenied,
+                  connections_.address() + ": the server does not let this client write into the pool");
+  }
+  // The operation takes room before it takes a slot. So while it waits for room, it keeps no slot from another
+  // operation. Once it has room, it waits for replies alone.
+  if (op.way != PutWay::kStaged || op.staged != PutOp::kNotStaged) return true;
+  const auto place = link.puts.waiting_for_staging.empty() ? link.puts.staging.Take(op.value_size) : std::nullopt;
+  if (!place) {
+    op.step = Step::kStagingRoom;
+    link.puts.waiting_for_staging.push_back(op.index);
+    return false;
+  }
+  op.staged = *place;
+  return true;
 }
 
 void Puts::DecideWay(PutOp& op) {
@@ -175,6 +148,8 @@ void Puts::Send(PutOp& op) {
     if (op.link->up()) SendStaged(op);
   } else if (op.way == PutWay::kDelegated) {
     if (!SendDelegated(op)) GoWithoutChunk(op);
+  } else if (op.way == PutWay::kInline) {
+    SendInline(op);
   } else {
     SendWithKey(op);
   }
@@ -191,38 +166,13 @@ void Puts::GoWithoutChunk(PutOp& op) {
   if (op.step == Step::kReply) Start(op);
 }
 
-void Puts::WriteRequest(PutOp& op, RequestOp kind, uint32_t address, uint32_t value_crc) {
-  Request request{};
-  request.op = static_cast<uint8_t>(kind);
-  request.id = own_requests_.NextId();
-  request.address = address;
-  if (kind == RequestOp::kCommit) {
-    request.key_hash = op.key_hash;
-    request.head = op.reply.head;
-    request.version = op.reply.header.version;
-  } else {
-    request.ack = static_cast<uint8_t>(options_.ack);
-    request.key_size = op.key_size;
-    request.value_size = op.value_size;
-    request.value_crc = value_crc;
-    request.ttl = op.ttl;
-    if (op.if_version) {
-      request.condition = static_cast<uint8_t>(format::Condition::kVersion);
-      request.version = *op.if_version;
-    }
-  }
-  std::memcpy(op.message().data(), &request, sizeof(request));
-  ++stats_.requests;
-}
-
-// Sends the request, the key, and perhaps the value as one message.
+// Sends the request and the key, and the amount of an increment, as one message.
 void Puts::SendWithKey(PutOp& op) {
   RequestOp kind = RequestOp::kReserve;
   if (op.kind == PutKind::kIncrement) kind = RequestOp::kIncrement;
   if (op.kind == PutKind::kDelete) kind = RequestOp::kDelete;
   if (op.kind == PutKind::kClean) kind = RequestOp::kClean;
-  if (op.way == PutWay::kInline) kind = RequestOp::kPutInline;
-  const bool has_value = kind == RequestOp::kPutInline || kind == RequestOp::kIncrement;
+  const bool has_value = kind == RequestOp::kIncrement;
   WriteRequest(op, kind);
   const WorkRequest work = op.RequestWork(has_value ? format::InlineValueOffset(op.key_size) + op.value_size
                                                     : sizeof(Request) + op.key_size);
@@ -268,24 +218,65 @@ bool Puts::SendDelegated(PutOp& op) {
 
 // --- Replies
 
+// Gives the operation's slot back. If its connection was lost, the slot is gone with that.
+void Puts::ReleaseSlot(PutOp& op) {
+  if (op.slot == RequestSlots::kNoSlot || op.link_lost) return;
+  PassSlotOn(*op.link, std::exchange(op.slot, RequestSlots::kNoSlot));
+}
+
+void Puts::StartWaiting(Link& link) {
+  if (!link.slots.has_free()) return;
+  PutOp& next = ops_[link.puts.waiting_for_slot.front()];
+  link.puts.waiting_for_slot.pop_front();
+  Start(next);
+}
+
+[[gnu::always_inline]] inline void Puts::End(PutOp& op) {
+  op.step = Step::kDone;
+  const Code code = op.result.code();
+  if (op.kind == PutKind::kPut || op.kind == PutKind::kIncrement) ++stats_.puts;
+  if (op.kind == PutKind::kDelete) ++stats_.deletes;
+  if (code != Code::kOk && code != Code::kNotFound && code != Code::kConflict) ++stats_.failures;
+  try {
+    ReleaseSlot(op);
+    if (op.staged != PutOp::kNotStaged) GiveStagingBack(op);
+  } catch (const std::bad_alloc&) {
+    connections_.GiveUp();  // The next user of the slot could not go on. This operation ends all the same.
+  }
+  operations_.Retire(op, [&] { op.Tell(std::move(op.result)); });
+}
+
+void Puts::Deliver(PutOp& op) { End(op); }
+
+// Ends a put that is acknowledged. placed: the reply with the place of the version.
+[[gnu::always_inline]] inline void Puts::FinishPut(PutOp& op, const Reply& placed) {
+  op.number = op.kind == PutKind::kIncrement ? placed.number : placed.header.version;
+  locations_.Store(*op.link, op.key_hash,
+                   {format::LogAddress(placed.address), placed.generation,
+                    format::ObjectBytes(placed.header.label_size(), op.value_size), placed.header.expires()});
+  if (op.sending > 0 || !operations_.polling()) return Finish(op, Status());
+  op.result = Status();
+  End(op);
+}
+
 void Puts::OnReply(OpIndex owner, uint32_t slot) {
   PutOp& op = ops_[owner];
   Link& link = *op.link;
   const Reply reply = link.connection().ReplyIn(slot);
-  const auto sent = LoadAs<Request>(op.message());
-  const bool fits = op.slot == slot && reply.id == sent.id && reply.code <= static_cast<uint8_t>(Code::kInternal);
+  const bool fits = op.slot == slot && reply.id == op.request_id && reply.code <= static_cast<uint8_t>(Code::kInternal);
   if (!fits || (op.step != Step::kReply && op.step != Step::kCommitted)) {
     return connections_.CloseSince(link, ": the server answered what nobody asked");
   }
   if (op.way == PutWay::kDelegated) {
     const bool refused = reply.reason == static_cast<uint8_t>(Reason::kNoChunk);
+    const auto sent = LoadAs<Request>(op.message());
     link.puts.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address), refused);
     own_requests_.SendChunkRequests(link);
     if (!link.up()) return;
     if (refused) return GoWithoutChunk(op);
   }
-  if (reply.code != static_cast<uint8_t>(Code::kOk)) return Finish(op, StatusOf(link, reply));
-  if (op.step == Step::kReply && sent.op == static_cast<uint8_t>(RequestOp::kReserve)) {
+  if (reply.code != static_cast<uint8_t>(Code::kOk)) return FinishRefused(op, reply);
+  if (op.step == Step::kReply && op.way == PutWay::kReserved) {
     op.reply = reply;
     return OnReserved(op);
   }
@@ -295,6 +286,10 @@ void Puts::OnReply(OpIndex owner, uint32_t slot) {
   if (op.kind == PutKind::kDelete) locations_.Erase(op.key_hash);
   Finish(op, Status());
 }
+
+void Puts::FinishRefused(PutOp& op, const Reply& reply) { Finish(op, StatusOf(*op.link, reply)); }
+
+void Puts::OnPlaced(PutOp& op) { FinishPut(op, op.reply); }
 
 void Puts::OnReserved(PutOp& op) {
   const format::ObjectHeader& header = op.reply.header;
@@ -351,15 +346,6 @@ void Puts::WriteValue(PutOp& op) {
 
 // --- Ending
 
-// Ends a put that is acknowledged. placed: the reply with the place of the version.
-void Puts::FinishPut(PutOp& op, const Reply& placed) {
-  op.number = op.kind == PutKind::kIncrement ? placed.number : placed.header.version;
-  locations_.Store(*op.link, op.key_hash,
-                   {format::LogAddress(placed.address), placed.generation,
-                    format::ObjectBytes(placed.header.label_size(), op.value_size), placed.header.expires()});
-  Finish(op, Status());
-}
-
 void Puts::Finish(PutOp& op, Status status) {
   if (op.sending > 0) {
     op.result = std::move(status);
@@ -377,41 +363,10 @@ void Puts::OnSent(OpIndex index) {
   if (--op.sending == 0 && op.step == Step::kSent) Finish(op, std::move(op.result));
 }
 
-void Puts::Deliver(PutOp& op) {
-  op.step = Step::kDone;
-  const Code code = op.result.code();
-  if (op.kind == PutKind::kPut || op.kind == PutKind::kIncrement) ++stats_.puts;
-  if (op.kind == PutKind::kDelete) ++stats_.deletes;
-  if (code != Code::kOk && code != Code::kNotFound && code != Code::kConflict) ++stats_.failures;
-  try {
-    ReleaseSlot(op);
-    GiveStagingBack(op);
-  } catch (const std::bad_alloc&) {
-    connections_.GiveUp();  // The next user of the slot could not go on. This operation ends all the same.
-  }
-  const Status result = std::move(op.result);
-  operations_.Retire(op, [&] { op.Tell(result); });
-}
-
-// Gives the operation's slot back. If its connection was lost, the slot is gone with that.
-void Puts::ReleaseSlot(PutOp& op) {
-  if (op.slot == RequestSlots::kNoSlot || op.link_lost) return;
-  PassSlotOn(*op.link, std::exchange(op.slot, RequestSlots::kNoSlot));
-}
-
-void Puts::PassSlotOn(Link& link, uint32_t slot) {
-  link.slots.Free(slot);
-  own_requests_.SendChunkRequests(link);
-  if (link.puts.waiting_for_slot.empty() || !link.slots.has_free()) return;
-  PutOp& next = ops_[link.puts.waiting_for_slot.front()];
-  link.puts.waiting_for_slot.pop_front();
-  Start(next);
-}
-
 // Gives the operation's place in the staging buffer back, since the shard has its copy. If the connection was lost, the
 // place is gone with that. Operations that wait for room go on in their order, as far as there is room.
 void Puts::GiveStagingBack(PutOp& op) {
-  if (op.staged == PutOp::kNotStaged || op.link_lost) return;
+  if (op.link_lost) return;
   Link& link = *op.link;
   link.puts.staging.GiveBack(std::exchange(op.staged, PutOp::kNotStaged));
   while (!link.puts.waiting_for_staging.empty()) {

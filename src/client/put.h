@@ -16,9 +16,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "client/connections.h"
@@ -28,6 +25,7 @@
 #include "client/own_requests.h"
 #include "client/posting.h"
 #include "client/put_op.h"
+#include "client/put_taker.h"
 #include "erda/client.h"
 #include "format/messages.h"
 
@@ -43,40 +41,43 @@ class Puts {
         locations_(locations),
         own_requests_(own_requests),
         options_(options),
-        stats_(stats) {}
+        stats_(stats),
+        taker_(operations, connections, ops_) {}
   void Prepare() { operations_.AddKind(&ops_); }
 
-  // Takes an operation for a put, or for an increment by the value. Copies key and value into its message.
-  Result<PutOp*> Take(PutKind kind, std::string_view key, std::string_view value, const PutOptions& options);
-  // Takes an operation for a put of the first bytes of a buffer. It uses the buffer from here on. REQUIRES: the buffer
-  // is free.
-  Result<PutOp*> TakeFrom(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
-                          const PutOptions& options);
-  // Takes an operation whose request has a key, and perhaps a condition, and no value.
-  Result<PutOp*> TakeKey(PutKind kind, std::string_view key, std::optional<uint64_t> if_version);
+  [[nodiscard]] PutTaker& taker() { return taker_; }
   // Sends the request, or waits for a place. Defers the end of an operation that the client refuses, since this may run
   // inside the call that starts the operation. REQUIRES: the link is up.
   void Start(PutOp& op);
   // The reply in the slot of this operation has arrived. A reply that does not fit closes the link.
   void OnReply(OpIndex owner, uint32_t slot);
   // Frees the request slot. The operation that has waited longest for a slot takes it.
-  void PassSlotOn(Link& link, uint32_t slot);
+  void PassSlotOn(Link& link, uint32_t slot) {
+    link.slots.Free(slot);
+    own_requests_.SendChunkRequests(link);
+    if (!link.puts.waiting_for_slot.empty()) StartWaiting(link);
+  }
   // The device has acknowledged a request that was sent from the operation's own memory.
   void OnSent(OpIndex index);
   // The Read after the Write of the value has completed, so the value is placed.
-  void OnPlaced(PutOp& op) { FinishPut(op, op.reply); }
+  void OnPlaced(PutOp& op);
   // The control block has arrived that the operation waited for.
   void OnHeads(PutOp& op) { WriteValue(op); }
   // Ends the operation by its result, and runs its callback now.
   void Deliver(PutOp& op);
 
  private:
-  Result<PutOp*> TakePut(PutKind kind, std::string_view key, size_t value_size, const PutOptions& options);
-  PutOp* TakeAny(PutKind kind, std::string_view key);
   void DecideWay(PutOp& op);
+  // Returns true if it is a small put that goes inline, as most do. Decides that way if none is decided.
+  bool GoesInline(PutOp& op) const;
+  // Returns true if the operation can be sent. Decides the way of a put if none is decided. Otherwise defers its end,
+  // or lets it wait for room.
+  [[gnu::noinline]] bool CanGo(PutOp& op);
   void Send(PutOp& op);
+  void SendInline(PutOp& op);
   void SendWithKey(PutOp& op);
   void GoWithoutChunk(PutOp& op);
+  format::Request MakeRequest(PutOp& op, format::RequestOp kind, uint32_t address, uint32_t value_crc);
   // Makes a request, and stores it before the key and the value in the operation's message.
   void WriteRequest(PutOp& op, format::RequestOp kind, uint32_t address = 0, uint32_t value_crc = 0);
   void SendStaged(PutOp& op);
@@ -87,7 +88,10 @@ class Puts {
   // Ends the operation now, or once its memory is not needed any more. If no callback may run now, ends it in the next
   // Poll.
   void Finish(PutOp& op, Status status);
+  [[gnu::noinline]] void FinishRefused(PutOp& op, const format::Reply& reply);
+  void End(PutOp& op);
   void ReleaseSlot(PutOp& op);
+  [[gnu::noinline]] void StartWaiting(Link& link);
   void GiveStagingBack(PutOp& op);
 
   Operations& operations_;
@@ -98,6 +102,7 @@ class Puts {
   const EngineOptions& options_;
   ClientStats& stats_;
   std::vector<PutOp> ops_;
+  PutTaker taker_;
 };
 
 }  // namespace erda::client

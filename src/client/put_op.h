@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <variant>
+#include <utility>
 
 #include "client/link.h"
 #include "client/operation.h"
@@ -21,13 +21,29 @@ namespace erda::client {
 
 enum class PutKind : uint8_t { kPut, kDelete, kIncrement, kClean };
 
+// The callback of the call that began the operation: one of these. A variant costs more instructions.
+struct PutDone {
+  Client::DoneCallback plain;
+  Client::PutCallback version;
+  Client::IncrementCallback sum;
+
+  // REQUIRES for all three: there is no callback yet.
+  void Take(Client::DoneCallback& done) { plain.swap(done); }
+  void Take(Client::PutCallback& done) { version.swap(done); }
+  void Take(Client::IncrementCallback& done) { sum.swap(done); }
+  void Clear() {
+    if (plain) plain = nullptr;
+    if (version) version = nullptr;
+    if (sum) sum = nullptr;
+  }
+};
+
 struct PutOp : Operation {
   static constexpr OpType kType = OpType::kPut;
   static constexpr uint32_t kNotStaged = UINT32_MAX;
 
   PutKind kind = PutKind::kPut;
-  // The callback of the call that began the operation.
-  std::variant<std::monostate, Client::DoneCallback, Client::PutCallback, Client::IncrementCallback> done;
+  PutDone done;
   std::optional<uint64_t> if_version;  // The operation's condition.
   uint64_t ttl = 0;                    // The value's time to live, in milliseconds. 0: it does not expire.
   uint32_t value_size = 0;
@@ -35,6 +51,7 @@ struct PutOp : Operation {
   bool lost_chunk = false;                // The server took its chunk back, or gave none. The put goes another way.
   uint32_t slot = RequestSlots::kNoSlot;  // The request slot that the operation holds.
   uint32_t staged = kNotStaged;           // The operation's place in the staging buffer.
+  uint64_t request_id = 0;                // The number of its last request.
   uint32_t sending = 0;                   // Requests sent from the operation's memory that are not completed.
   format::Reply reply{};                  // The reply to the reserve request.
   uint64_t next_control_read = 0;         // The number of the first control read that the link posts after that reply.
@@ -52,9 +69,13 @@ struct PutOp : Operation {
     sending = 0;
   }
   // The operation has ended.
-  void Clear() { done.emplace<std::monostate>(); }
+  void Clear() { done.Clear(); }
   // Calls back with the outcome.
-  void Tell(const Status& status);
+  void Tell(Status status) {
+    if (done.plain) return done.plain(std::move(status));
+    TellNumber(std::move(status));
+  }
+  void TellNumber(Status status);
 
   [[nodiscard]] uint64_t label_size() const { return format::LabelSize(key_size, ttl != 0); }
   [[nodiscard]] bool FitsInline() const {
@@ -64,8 +85,22 @@ struct PutOp : Operation {
   [[nodiscard]] std::span<std::byte> value() const {
     return message().subspan(format::InlineValueOffset(key_size), value_size);
   }
-  // Returns a WriteImm of the first bytes of the message into the request slot. REQUIRES: the operation has a slot.
-  [[nodiscard]] fabric::WorkRequest RequestWork(uint64_t bytes);
+  // Returns a WriteImm of the first bytes of the message into the request slot. REQUIRES: the operation has a slot, and
+  // `in` is message().
+  // A reply proves that the request has arrived. But the memory must stay until the device has completed the request.
+  // If an acknowledgement was lost, the device sends the request again.
+  [[nodiscard]] fabric::WorkRequest RequestWork(std::span<std::byte> in, uint64_t bytes) {
+    fabric::WorkRequest work;
+    work.kind = fabric::OpKind::kWriteImm;
+    work.signaled = sends_own_memory();
+    if (work.signaled) ++sending;
+    work.id = index;
+    work.imm = slot;
+    work.local = in.first(bytes);
+    work.remote = {format::kRequestRegion, link->slots.OffsetOf(slot)};
+    return work;
+  }
+  [[nodiscard]] fabric::WorkRequest RequestWork(uint64_t bytes) { return RequestWork(message(), bytes); }
 };
 
 }  // namespace erda::client

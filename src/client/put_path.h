@@ -44,6 +44,11 @@ struct PutFacts {
   bool first_large = false;     // No earlier put on this link was too large for a request.
 };
 
+// Returns true if the put goes inline whatever the other facts are.
+[[nodiscard]] constexpr bool IsInline(PutPath asked, bool fits_inline) {
+  return fits_inline && (asked == PutPath::kAuto || asked == PutPath::kInline);
+}
+
 [[nodiscard]] constexpr PutWay DecidePutWay(const PutFacts& facts) {
   using format::Placing;
   if (facts.asked == PutPath::kInline) return facts.fits_inline ? PutWay::kInline : PutWay::kTooLarge;

@@ -71,7 +71,7 @@ class Turn {
 // For a call that does not wait, and so may come from a callback.
 class NestedTurn {
  public:
-  explicit NestedTurn(Turns& turns) noexcept
+  [[gnu::always_inline]] explicit NestedTurn(Turns& turns) noexcept
       : turn_(turns),
         is_mine_(turn_.is_mine() ||
                  (turns.caller_.load(std::memory_order_relaxed) == Turns::Self() && !turns.birthplace_.forked())) {}

@@ -234,6 +234,8 @@ double UsableShare(const Geometry& g) {
   return kWorthCleaning * static_cast<double>(usable) / static_cast<double>(g.pool_size);
 }
 
+static_assert(kValueBytesOfEveryPool <= kSegmentBytesMin - FirstObjectOffset(0) - ValueOffset(kLabelBytesMax));
+
 uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes, bool expires) {
   const uint64_t space = geometry.segment_size - FirstObjectOffset(0);
   return key_bytes > kKeyBytesMax ? 0

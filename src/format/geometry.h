@@ -168,5 +168,7 @@ Status CheckGeometry(const Geometry& geometry);
 
 // Returns the size of the largest value that a segment holds beside its header and the key.
 [[nodiscard]] uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes, bool expires = false);
+// Every pool holds a value of this size, whatever its key.
+inline constexpr uint64_t kValueBytesOfEveryPool = 1024;
 
 }  // namespace erda::format

@@ -57,6 +57,17 @@ TEST(PutPathTest, EachPutTakesAWayThatTheServerAllows) {
   }
 }
 
+TEST(PutPathTest, ThePutsThatAreInlineByTwoFactsAreInlineInTheTable) {
+  for (const PutFacts& facts : AllFacts()) {
+    if (!IsInline(facts.asked, facts.fits_inline)) continue;
+    EXPECT_EQ(DecidePutWay(facts), PutWay::kInline);
+  }
+  EXPECT_TRUE(IsInline(PutPath::kAuto, true));
+  EXPECT_TRUE(IsInline(PutPath::kInline, true));
+  EXPECT_FALSE(IsInline(PutPath::kAuto, false));
+  EXPECT_FALSE(IsInline(PutPath::kDelegate, true));
+}
+
 TEST(PutPathTest, AValueThatFitsIsRefusedOnlyWhenTheCallerAsksToReserve) {
   for (const PutFacts& facts : AllFacts()) {
     const PutWay way = DecidePutWay(facts);

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +17,7 @@
 
 #include "base/shared_memory.h"
 #include "fabric/fixture.h"
+#include "fabric/meeting.h"
 
 namespace erda::fabric {
 namespace {
@@ -49,6 +52,14 @@ class SenderTest : public testing::Test {
     auto memory = shm::PeerMemory::Map(greeting, fds, &maps_, shm::MemoryMaps::Trust::kPeerMayNotHarm);
     ASSERT_TRUE(memory.ok()) << memory.status().ToString();
     sender_.Connect(*std::move(memory), std::move(beacon));
+  }
+  // Both ends begin again, with the same memory.
+  void BeginAgain() {
+    std::memset(rings_.bytes().data(), 0, rings_.bytes().size());
+    shm::PeerMemory memory = sender_.memory();
+    sender_ = Sender(Ring(rings_.bytes().data(), kDepth));
+    sender_.Connect(std::move(memory), nullptr);
+    consumer_ = Ring(rings_.bytes().data(), kDepth);
   }
   WorkRequest Request(OpKind kind, uint32_t region, uint64_t offset = 0) {
     WorkRequest request;
@@ -118,6 +129,65 @@ TEST_F(SenderTest, WriteImmPlacesTheBytesAndSendsTheNumber) {
   EXPECT_EQ(descriptor->bytes, local_.size());
 }
 
+TEST_F(SenderTest, SendDoesWhatABatchOfOneMessageDoes) {
+  EXPECT_TRUE(sender_.Send(Request(OpKind::kWriteImm, kToWrite, 8)));
+  EXPECT_FALSE(consumer_.IsPlacing());
+  EXPECT_FALSE(TakeMessage()) << "it is not published yet";
+  EXPECT_FALSE(sender_.Publish());
+  EXPECT_EQ(PeerBytes(8), LocalBytes());
+  WorkRequest empty = Request(OpKind::kWriteImm, kToRead);
+  empty.local = {};
+  empty.imm = 18;
+  EXPECT_TRUE(sender_.Send(empty)) << "no bytes need no right";
+  EXPECT_FALSE(sender_.Publish());
+  auto descriptor = TakeMessage();
+  ASSERT_TRUE(descriptor);
+  EXPECT_EQ(descriptor->kind, static_cast<uint32_t>(OpKind::kReceiveImm));
+  EXPECT_EQ(descriptor->imm, 17U);
+  EXPECT_EQ(descriptor->bytes, local_.size());
+  descriptor = TakeMessage();
+  ASSERT_TRUE(descriptor);
+  EXPECT_EQ(descriptor->imm, 18U);
+  EXPECT_EQ(descriptor->bytes, 0U);
+}
+
+TEST_F(SenderTest, SendDoesNothingWithoutTheRightOrWithoutRoom) {
+  EXPECT_FALSE(sender_.Send(Request(OpKind::kWriteImm, kToRead)));
+  EXPECT_FALSE(sender_.Send(Request(OpKind::kWriteImm, kToWrite, kPeerBytes - 1)));
+  EXPECT_FALSE(consumer_.IsPlacing());
+  for (uint32_t i = 0; i < kDepth; ++i) EXPECT_TRUE(sender_.Send(Request(OpKind::kWriteImm, kToWrite, 8)));
+  EXPECT_FALSE(sender_.Send(Request(OpKind::kWriteImm, kToWrite, 64)));
+  EXPECT_FALSE(sender_.Publish());
+  EXPECT_EQ(PeerBytes(64), std::vector<std::byte>(local_.size()));
+  for (uint32_t i = 0; i < kDepth; ++i) EXPECT_TRUE(TakeMessage());
+  EXPECT_FALSE(TakeMessage());
+  EXPECT_TRUE(sender_.Send(Request(OpKind::kWriteImm, kToWrite, 64)));
+}
+
+// The message needs no completion, but a later look at the peer has to come after its bytes.
+TEST_F(SenderTest, SentBytesAreSeenByAPeerThatLeavesOrTheSenderFindsItGone) {
+  uint64_t written = 0;
+  uint64_t found = 0;
+  bool sent = false;
+  bool gone = false;
+  Meeting(150'000).Run(
+      [&] {
+        ++written;
+        std::memcpy(local_.data(), &written, sizeof(written));
+        sent = sender_.Send(Request(OpKind::kWriteImm, kToWrite));
+        gone = sender_.PeerIsGone();
+      },
+      [&] {
+        consumer_.Leave();
+        found = std::atomic_ref(*reinterpret_cast<uint64_t*>(peer_.bytes().data())).load(std::memory_order_relaxed);
+      },
+      [&](uint32_t round) {
+        EXPECT_TRUE(!sent || gone || found == written) << "round " << round << ": bytes that came too late";
+        BeginAgain();
+        return !HasFailure();
+      });
+}
+
 TEST_F(SenderTest, PublishTellsOfAPeerThatSleeps) {
   consumer_.BeginSleep();
   EXPECT_EQ(Execute(Request(OpKind::kSend, 0)), Code::kOk);
@@ -159,6 +229,7 @@ TEST_F(SenderTest, NothingIsPlacedAtAPeerThatClosedTheChannel) {
   EXPECT_TRUE(sender_.PeerIsGone());
   EXPECT_EQ(Execute(Request(OpKind::kWrite, kToWrite)), Code::kUnavailable);
   EXPECT_EQ(Execute(Request(OpKind::kWriteImm, kToWrite)), Code::kUnavailable);
+  EXPECT_FALSE(sender_.Send(Request(OpKind::kWriteImm, kToWrite)));
   EXPECT_EQ(PeerBytes(0), std::vector<std::byte>(local_.size()));
   EXPECT_FALSE(consumer_.IsPlacing());
   EXPECT_EQ(Execute(Request(OpKind::kRead, kToRead)), Code::kOk);
@@ -175,6 +246,7 @@ TEST_F(SenderTest, NothingIsPlacedAtAPeerWhoseBeaconIsOut) {
   lit.reset();
   EXPECT_TRUE(sender_.PeerIsGone());
   EXPECT_EQ(Execute(Request(OpKind::kWrite, kToWrite)), Code::kUnavailable);
+  EXPECT_FALSE(sender_.Send(Request(OpKind::kWriteImm, kToWrite)));
   EXPECT_EQ(PeerBytes(0), std::vector<std::byte>(local_.size()));
   EXPECT_FALSE(sender_.PeerWasThere());
 }

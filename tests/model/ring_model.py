@@ -9,17 +9,18 @@ The exit code is 0 only if every configuration holds and every planted defect is
 The model explores every interleaving of a producer that posts and a consumer that polls, parks, sleeps and leaves. It
 explores every value that each load may return.
 
-The model covers one channel: `Ring::Push`, `Publish`, `Peek`, `BeginSleep`, `EndSleep`, `FenceSleep`, `BeginPlacing`,
-`Leave` and `ConsumerIsGone` (src/fabric/shm/ring.h), and `ShmQueue::Arm`, `ParkSilent` and `Unpark` (queue.cc). The
-kernel keeps the socket beside the ring. All threads see a byte in the socket at once, after all that its sender did
-before. So a send is also a release, and hearing it is an acquire.
+The model covers one channel: `Ring::Push`, `Publish`, `IsEmpty`, `Peek`, `BeginSleep`, `EndSleep`, `FenceSleep`,
+`BeginPlacing`, `Leave` and `ConsumerIsGone` (src/fabric/shm/ring.h), and `ShmQueue::Arm`, `ParkSilent` and `Unpark`
+(queue.cc). The kernel keeps the socket beside the ring. All threads see a byte in the socket at once, after all that
+its sender did before. So a send is also a release, and hearing it is an acquire.
 
 The producer stores the bytes of each message, then the tail. It fences, and then looks at the sleeping flag. If the
 flag is set, the producer takes it back, and rings. In the end the producer hangs up, which the consumer hears as well.
 
-The consumer may look into the ring in each turn and take a message, or park, or arm itself and sleep. While it sleeps
-or has parked the ring, it hears the socket, and then looks into the ring. Once the socket has ended and the ring is
-empty, the consumer tells that the peer is gone.
+The consumer may look into the ring in each turn and take a message, or park, or arm itself and sleep. A first look
+acquires nothing. The consumer takes a message only after a second look, which acquires. While it sleeps or has parked
+the ring, it hears the socket, and then looks into the ring. Once the socket has ended and the ring is empty, the
+consumer tells that the peer is gone.
 
 In separate configurations, a producer places bytes in the consumer's memory, and a consumer leaves.
 
@@ -157,7 +158,7 @@ GONE, PLACING = 0, 1
 # step, message: the next step of the producer, and for which message.
 # rung: the views of the senders of the doorbells that the consumer has not heard yet.
 # hung: the view of the producer when it hung up, or None.
-# mode: the state of the consumer: poll, take, idle, begun, look, awake, asleep, parked or told.
+# mode: the state of the consumer: poll, peek, take, idle, begun, look, awake, asleep, parked or told.
 # why: the kind of rest that the consumer began: park or sleep.
 # gone: whether the consumer has heard the end of the socket.
 # took: the number of messages that the consumer has taken.
@@ -201,19 +202,29 @@ def producer_steps(c, s):
         yield "producer: hangs up", s._replace(hung=m.seen[PRODUCER]), ()
 
 
-def peek(c, s, then_empty, then_taken):
-    """The consumer looks into the ring. The functions return the state that follows if the ring is empty, or has a
+def glance(s, then_empty, then_more, acquires=False):
+    """The consumer looks at the tail. The functions return the state that follows if the ring is empty, or has a
     message."""
-    for tail, m, _ in load(s.memory, CONSUMER, TAIL, c.defect != "tail-not-acquired"):
+    for tail, m, _ in load(s.memory, CONSUMER, TAIL, acquires):
         if tail <= s.took:
             yield "consumer: finds nothing", then_empty(s._replace(memory=m)), ()
         else:
-            yield f"consumer: sees the tail {tail}", then_taken(s._replace(memory=m)), ()
+            yield f"consumer: sees the tail {tail}", then_more(s._replace(memory=m)), ()
+
+
+def peek(c, s, then_empty, then_taken):
+    yield from glance(s, then_empty, then_taken, c.defect != "tail-not-acquired")
 
 
 def consumer_steps(c, s):
     m = s.memory
     if s.mode == "poll":
+        # As in HasMessage, a consumer that heard the end of the socket looks in any case.
+        if s.gone:
+            yield "consumer: has heard the end", s._replace(mode="peek"), ()
+        else:
+            yield from glance(s, lambda t: t._replace(mode="idle"), lambda t: t._replace(mode="peek"))
+    elif s.mode == "peek":
         # As in Receive, the consumer heard the socket before this look.
         last = s.gone
 
@@ -225,7 +236,7 @@ def consumer_steps(c, s):
         yield from peek(c, s, empty, lambda t: t._replace(mode="take"))
     elif s.mode == "take":
         for value, n, _ in load(m, CONSUMER, BYTES + s.took, False):
-            t = s._replace(memory=n, took=s.took + 1, mode="poll")
+            t = s._replace(memory=n, took=s.took + 1, mode="peek")
             yield f"consumer: takes {value}", t, (() if value == s.took + 1 else (("torn",),))
     elif s.mode == "idle":
         if not s.gone:
@@ -251,7 +262,7 @@ def consumer_steps(c, s):
         yield "consumer: fence", s._replace(memory=n, mode="look"), ()
     elif s.mode == "look":
         rest = "parked" if s.why == "park" else "asleep"
-        yield from peek(c, s, lambda t: t._replace(mode=rest), lambda t: t._replace(mode="awake"))
+        yield from glance(s, lambda t: t._replace(mode=rest), lambda t: t._replace(mode="awake"))
     elif s.mode == "awake":
         yield from awake(c, s, "poll")
     elif s.mode == "asleep":
@@ -422,7 +433,7 @@ PLANTED = {
     "unparked-by-the-end-of-a-sleep": Config(1, 1, sleeps=False),       # EndSleep of a parked channel
     "tail-not-released": Config(1, 1, sleeps=False),
     "tail-not-acquired": Config(1, 1, sleeps=False),
-    "gone-asked-after-the-ring": Config(1, 1, hangs_up=True),           # Receive
+    "gone-asked-after-the-ring": Config(2, 1, hangs_up=True),           # Receive
     "gone-without-fence": Config(0, writes=1),                          # Ring::ConsumerIsGone
     "gone-fence-acq-rel": Config(0, writes=1),
     "leave-without-fence": Config(0, writes=1),                         # Ring::Leave

@@ -52,8 +52,8 @@ class ShmChannel final : public Channel {
   // The queue calls these. OnSocket takes a report of the socket. Receive takes messages of the peer, and keeps their
   // bytes in the inbox. HasMessage returns true if Receive would have something to report.
   void OnSocket();
-  size_t Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox);
-  [[nodiscard]] bool HasMessage();
+  [[gnu::noinline]] size_t Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox);
+  [[nodiscard]] bool HasMessage() const { return connected() && (doorbell_.peer_is_gone() || !receive_.IsEmpty()); }
   [[nodiscard]] Ring& receive_ring() { return receive_; }
   [[nodiscard]] Doorbell& doorbell() { return doorbell_; }
   [[nodiscard]] ShmQueue::Notes& notes() { return notes_; }
@@ -61,10 +61,13 @@ class ShmChannel final : public Channel {
  private:
   enum class State { kAsking, kConnected, kFailed };
 
+  [[gnu::noinline]] Status PostBatch(std::span<const WorkRequest> batch);
+  [[gnu::noinline]] void RingDoorbell();
   void OnAnswer();
   void HearDoorbell();
   // Fails the channel since the peer broke a rule of the fabric.
-  void Blame(std::string_view rule);
+  [[gnu::noinline]] void Blame(std::string_view rule);
+  [[gnu::noinline]] void FailSincePeerIsGone() { Fail({Code::kUnavailable, address_ + ": the peer is gone"}); }
   // Reports the failure, unless the channel has failed already.
   void Fail(Status error);
   // Ends the channel: it sends, takes and reports nothing after that.

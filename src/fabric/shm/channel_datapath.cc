@@ -38,8 +38,20 @@ class ReadAhead {
 
 }  // namespace
 
+// Most batches are one message without a completion: a request or a reply. A longer way costs more than its copy.
 Status ShmChannel::Post(std::span<const WorkRequest> batch) {
-  if (state_ != State::kConnected) return {Code::kUnavailable, address_ + ": not connected"};
+  const auto is_message = [](const WorkRequest& work) { return work.kind == OpKind::kWriteImm && !work.signaled; };
+  if (batch.size() != 1 || !is_message(batch[0]) || !connected() || !sender_.Send(batch[0])) return PostBatch(batch);
+  if (sender_.Publish()) RingDoorbell();
+  return {};
+}
+
+void ShmChannel::RingDoorbell() {
+  if (!doorbell_.Ring()) queue_->OweRing(this);
+}
+
+Status ShmChannel::PostBatch(std::span<const WorkRequest> batch) {
+  if (!connected()) return {Code::kUnavailable, address_ + ": not connected"};
   if (Status status = sender_.Check(batch); !status.ok()) return status;
   bool sent = false;
   Code failure = Code::kOk;  // Of the first operation that failed.
@@ -73,7 +85,7 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
   }
   sending.EndPlacing();
   // Messages before the failure have been sent, so the peer must hear of them.
-  if (sent && sender_.Publish() && !doorbell_.Ring()) queue_->OweRing(this);
+  if (sent && sender_.Publish()) RingDoorbell();
   if (failure != Code::kOk) {
     const bool gone = failure == Code::kUnavailable;
     EndAndTell({failure, address_ + (gone ? ": the peer is gone" : ": the peer did not grant access to that memory")});
@@ -86,11 +98,6 @@ bool ShmChannel::ReadNow(std::span<std::byte> local, RemoteAddress remote) {
   return state_ == State::kConnected && sender_.Read(local, remote) && sender_.PeerWasThere();
 }
 
-bool ShmChannel::HasMessage() {
-  Descriptor descriptor{};
-  return state_ == State::kConnected && (doorbell_.peer_is_gone() || receive_.Peek(&descriptor) != Ring::Look::kEmpty);
-}
-
 size_t ShmChannel::Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox) {
   if (state_ != State::kConnected) return 0;
   // The queue heard the end of the socket before this look into the ring, so the ring holds all messages that the peer
@@ -101,17 +108,14 @@ size_t ShmChannel::Receive(std::span<Completion> out, std::deque<std::vector<std
     Descriptor descriptor{};
     const Ring::Look look = receive_.Peek(&descriptor);
     if (look == Ring::Look::kEmpty) {
-      if (last) Fail({Code::kUnavailable, address_ + ": the peer is gone"});
+      if (last) FailSincePeerIsGone();
       break;
     }
+    const auto kind = static_cast<OpKind>(descriptor.kind);
     Completion& completion = out[n];
-    completion = {};
-    completion.channel = this;
-    completion.kind = static_cast<OpKind>(descriptor.kind);
-    completion.imm = descriptor.imm;
-    completion.bytes = descriptor.bytes;
-    const bool is_message = completion.kind == OpKind::kReceive && descriptor.bytes <= kSendBytesMax;
-    if (look == Ring::Look::kNonsense || (!is_message && completion.kind != OpKind::kReceiveImm)) {
+    completion = {this, kind, Code::kOk, descriptor.imm, 0, descriptor.bytes, {}};
+    const bool is_message = kind == OpKind::kReceive && descriptor.bytes <= kSendBytesMax;
+    if (look == Ring::Look::kNonsense || (!is_message && kind != OpKind::kReceiveImm)) {
       Blame("wrote wrong numbers into the channel");
       break;
     }

@@ -17,18 +17,24 @@ namespace erda::fabric::shm {
 
 namespace {
 
-template <class Unit>
-void LoadUnit(std::byte* to, const std::byte* shared) {
-  const Unit unit = *reinterpret_cast<const volatile Unit*>(shared);
-  std::memcpy(to, &unit, sizeof(Unit));
-}
+struct Load {
+  template <class Unit>
+  static void Move(std::byte* to, const std::byte* shared) {
+    const Unit unit = *reinterpret_cast<const volatile Unit*>(shared);
+    std::memcpy(to, &unit, sizeof(Unit));
+  }
+  static const std::byte* SharedOf(const std::byte* /*to*/, const std::byte* from) { return from; }
+};
 
-template <class Unit>
-void StoreUnit(std::byte* shared, const std::byte* from) {
-  Unit unit;
-  std::memcpy(&unit, from, sizeof(Unit));
-  *reinterpret_cast<volatile Unit*>(shared) = unit;
-}
+struct Store {
+  template <class Unit>
+  static void Move(std::byte* shared, const std::byte* from) {
+    Unit unit;
+    std::memcpy(&unit, from, sizeof(Unit));
+    *reinterpret_cast<volatile Unit*>(shared) = unit;
+  }
+  static const std::byte* SharedOf(const std::byte* to, const std::byte* /*from*/) { return to; }
+};
 
 // Returns the number of bytes up to the next multiple of `alignment` on the shared side, but at most `size`.
 size_t UpTo(const std::byte* shared, size_t alignment, size_t size) {
@@ -36,70 +42,103 @@ size_t UpTo(const std::byte* shared, size_t alignment, size_t size) {
   return over == 0 ? 0 : std::min(alignment - over, size);
 }
 
-// Copies by words, and by bytes at the ends without a whole word.
-template <void (*MoveByte)(std::byte*, const std::byte*), void (*MoveWord)(std::byte*, const std::byte*),
-          class ToShared>
-void MoveWords(std::byte* to, const std::byte* from, size_t size, ToShared) {
-  const std::byte* shared = ToShared::value ? to : from;
+// Copies the last bytes, fewer than 32, without a loop. REQUIRES: the shared side is aligned to 32 bytes.
+template <class Way>
+inline void MoveTail(std::byte* to, const std::byte* from, size_t size) {
   size_t i = 0;
-  for (const size_t head = UpTo(shared, sizeof(uint64_t), size); i < head; ++i) MoveByte(to + i, from + i);
-  for (; size - i >= sizeof(uint64_t); i += sizeof(uint64_t)) MoveWord(to + i, from + i);
-  for (; i < size; ++i) MoveByte(to + i, from + i);
+  const auto move = [&]<class Unit>(Unit) {
+    Way::template Move<Unit>(to + i, from + i);
+    i += sizeof(Unit);
+  };
+  if ((size & 2 * sizeof(uint64_t)) != 0) {
+    move(uint64_t());
+    move(uint64_t());
+  }
+  if ((size & sizeof(uint64_t)) != 0) move(uint64_t());
+  if ((size & sizeof(uint32_t)) != 0) move(uint32_t());
+  if ((size & sizeof(uint16_t)) != 0) move(uint16_t());
+  if ((size & sizeof(uint8_t)) != 0) move(uint8_t());
 }
 
-void LoadWords(std::byte* to, const std::byte* shared, size_t size) {
-  MoveWords<LoadUnit<uint8_t>, LoadUnit<uint64_t>>(to, shared, size, std::false_type());
+// Copies by words, and the bytes of broken words at both ends one by one.
+template <class Way>
+void MoveWords(std::byte* to, const std::byte* from, size_t size) {
+  const size_t head = UpTo(Way::SharedOf(to, from), sizeof(uint64_t), size);
+  size_t i = 0;
+  for (; i < head; ++i) Way::template Move<uint8_t>(to + i, from + i);
+  for (; size - i >= sizeof(uint64_t); i += sizeof(uint64_t)) Way::template Move<uint64_t>(to + i, from + i);
+  for (; i < size; ++i) Way::template Move<uint8_t>(to + i, from + i);
 }
-void StoreWords(std::byte* shared, const std::byte* from, size_t size) {
-  MoveWords<StoreUnit<uint8_t>, StoreUnit<uint64_t>>(shared, from, size, std::true_type());
+
+// Copies up to the first multiple of `alignment`, and then the rest.
+template <class Way>
+[[gnu::noinline]] void MoveUnaligned(std::byte* to, const std::byte* from, size_t size, size_t alignment,
+                                     void (*rest)(std::byte*, const std::byte*, size_t)) {
+  const size_t head = UpTo(Way::SharedOf(to, from), alignment, size);
+  MoveWords<Way>(to, from, head);
+  if (head < size) rest(to + head, from + head, size - head);
 }
 
 using Copy = void (*)(std::byte*, const std::byte*, size_t);
 
 #if defined(__x86_64__)
 
-__attribute__((target("avx512f"))) void LoadVectors512(std::byte* to, const std::byte* shared, size_t size) {
-  size_t i = UpTo(shared, sizeof(__m512i), size);
-  LoadWords(to, shared, i);
-  for (; size - i >= sizeof(__m512i); i += sizeof(__m512i)) {
-    _mm512_storeu_si512(to + i, *reinterpret_cast<const volatile __m512i*>(shared + i));
-  }
-  LoadWords(to + i, shared + i, size - i);
+bool IsAligned(const std::byte* shared, size_t alignment) {
+  return reinterpret_cast<uintptr_t>(shared) % alignment == 0;
 }
 
+// (A frame would cost as much as a small copy. So these functions call others only in the end.)
 __attribute__((target("avx2"))) void LoadVectors256(std::byte* to, const std::byte* shared, size_t size) {
-  size_t i = UpTo(shared, sizeof(__m256i), size);
-  LoadWords(to, shared, i);
-  for (; size - i >= sizeof(__m256i); i += sizeof(__m256i)) {
+  constexpr size_t kVector = sizeof(__m256i);
+  if (!IsAligned(shared, kVector)) [[unlikely]] {
+    return MoveUnaligned<Load>(to, shared, size, kVector, LoadVectors256);
+  }
+  const size_t end = size - size % kVector;
+  for (size_t i = 0; i != end; i += kVector) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), *reinterpret_cast<const volatile __m256i*>(shared + i));
   }
-  LoadWords(to + i, shared + i, size - i);
+  if (end != size) MoveTail<Load>(to + end, shared + end, size - end);
+}
+
+__attribute__((target("avx512f"))) void LoadVectors512(std::byte* to, const std::byte* shared, size_t size) {
+  constexpr size_t kVector = sizeof(__m512i);
+  if (!IsAligned(shared, kVector)) [[unlikely]] {
+    return MoveUnaligned<Load>(to, shared, size, kVector, LoadVectors512);
+  }
+  const size_t end = size - size % kVector;
+  for (size_t i = 0; i != end; i += kVector) {
+    _mm512_storeu_si512(to + i, *reinterpret_cast<const volatile __m512i*>(shared + i));
+  }
+  if (end != size) LoadVectors256(to + end, shared + end, size - end);
 }
 
 __attribute__((target("avx2"))) void StoreVectors256(std::byte* shared, const std::byte* from, size_t size) {
-  size_t i = UpTo(shared, sizeof(__m256i), size);
-  StoreWords(shared, from, i);
-  for (; size - i >= sizeof(__m256i); i += sizeof(__m256i)) {
+  constexpr size_t kVector = sizeof(__m256i);
+  if (!IsAligned(shared, kVector)) [[unlikely]] {
+    return MoveUnaligned<Store>(shared, from, size, kVector, StoreVectors256);
+  }
+  const size_t end = size - size % kVector;
+  for (size_t i = 0; i != end; i += kVector) {
     const __m256i vector = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
     *reinterpret_cast<volatile __m256i*>(shared + i) = vector;
   }
-  StoreWords(shared + i, from + i, size - i);
+  if (end != size) MoveTail<Store>(shared + end, from + end, size - end);
 }
 
 Copy ChooseLoad() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f")) return LoadVectors512;
-  return __builtin_cpu_supports("avx2") ? LoadVectors256 : LoadWords;
+  return __builtin_cpu_supports("avx2") ? LoadVectors256 : MoveWords<Load>;
 }
 Copy ChooseStore() {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") ? StoreVectors256 : StoreWords;
+  return __builtin_cpu_supports("avx2") ? StoreVectors256 : MoveWords<Store>;
 }
 
 #else
 
-Copy ChooseLoad() { return LoadWords; }
-Copy ChooseStore() { return StoreWords; }
+Copy ChooseLoad() { return MoveWords<Load>; }
+Copy ChooseStore() { return MoveWords<Store>; }
 
 #endif
 

@@ -88,23 +88,29 @@ size_t ShmQueue::Poll(std::span<Completion> out) {
     pace_.CountHearing();
   }
   if (!owing_.empty()) RingAgain();
-  size_t n = 0;
-  const auto take_ready = [&] {
-    const size_t taken = std::min(out.size() - n, ready_.size());
-    for (size_t i = 0; i < taken; ++i) out[n + i] = ready_[i];
-    ready_.pop_front(taken);
-    n += taken;
-  };
-  take_ready();
+  size_t n = ready_.empty() ? 0 : TakeReady(out);
   if (!inbox_.empty()) inbox_.clear();
   // Begins at another channel each time, so that a busy one does not keep the others waiting.
-  if (++first_ >= polled_.size()) first_ = 0;
-  for (size_t i = first_; i < polled_.size(); ++i) n += polled_[i]->Receive(out.subspan(n), &inbox_);
-  for (size_t i = 0; i < first_; ++i) n += polled_[i]->Receive(out.subspan(n), &inbox_);
-  if (polled_.size() > kPolledAlways) CountLook(n, out.size());
-  take_ready();  // Takes completions of channels that failed meanwhile, after their last messages.
+  const std::span<ShmChannel* const> polled(polled_);  // Receive does not change it.
+  if (++first_ >= polled.size()) first_ = 0;
+  size_t next = first_;
+  for (size_t left = polled.size(); left > 0; --left) {
+    ShmChannel& channel = *polled[next];
+    if (++next == polled.size()) next = 0;
+    if (channel.HasMessage()) n += channel.Receive(out.subspan(n), &inbox_);
+  }
+  if (polled.size() > kPolledAlways) CountLook(n, out.size());
+  // Takes completions of channels that failed meanwhile, after their last messages.
+  if (!ready_.empty()) n += TakeReady(out.subspan(n));
   pace_.CountPoll(n > 0);
   return n;
+}
+
+size_t ShmQueue::TakeReady(std::span<Completion> out) {
+  const size_t taken = std::min(out.size(), ready_.size());
+  for (size_t i = 0; i < taken; ++i) out[i] = ready_[i];
+  ready_.pop_front(taken);
+  return taken;
 }
 
 // A look counts only if there was room for all messages. Otherwise it did not reach the last channels.

@@ -74,6 +74,8 @@ class ShmQueue final : public CompletionQueue {
 
  private:
   ShmQueue(EventFd wake, UniqueFd epoll) : wake_(std::move(wake)), epoll_(std::move(epoll)) {}
+  // Takes completions that did not come through a ring.
+  size_t TakeReady(std::span<Completion> out);
   [[nodiscard]] bool SomethingToPoll();
   // Waits for the sockets, up to the timeout, and hears them. Returns true if Wake was called since wake_ was last
   // drained. A Poll does not drain wake_, so that the next Wait still returns at once.

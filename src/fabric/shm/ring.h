@@ -13,7 +13,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 #include "base/bytes.h"
@@ -27,6 +26,14 @@ struct Descriptor {
   uint32_t imm;
   uint32_t bytes;
   uint32_t reserved;
+
+  // The ring holds a descriptor as two words.
+  static Descriptor Of(uint64_t first, uint64_t second) {
+    return {static_cast<uint32_t>(first), static_cast<uint32_t>(first >> 32), static_cast<uint32_t>(second),
+            static_cast<uint32_t>(second >> 32)};
+  }
+  [[nodiscard]] uint64_t first() const { return uint64_t{imm} << 32 | kind; }
+  [[nodiscard]] uint64_t second() const { return uint64_t{reserved} << 32 | bytes; }
 };
 static_assert(sizeof(Descriptor) == 16);
 
@@ -49,9 +56,12 @@ class Ring {
     return used > depth_ ? 0 : depth_ - static_cast<uint32_t>(used);  // More than the depth: the peer wrote nonsense.
   }
   // Fills the next place. Publish makes it visible. REQUIRES: Room() counted it.
-  void Push(const Descriptor& descriptor, std::span<const std::byte> message) {
-    CopyToShared(DescriptorAt(index_), reinterpret_cast<const std::byte*>(&descriptor), sizeof(descriptor));
-    CopyToShared(MessageAt(index_), message.data(), message.size());
+  [[gnu::always_inline]] void Push(const Descriptor& descriptor, std::span<const std::byte> message) {
+    // Relaxed, as are the loads in Peek: Publish orders them.
+    const uint64_t at = DescriptorAt(index_);
+    Word(at).store(descriptor.first(), std::memory_order_relaxed);
+    Word(at + sizeof(uint64_t)).store(descriptor.second(), std::memory_order_relaxed);
+    if (!message.empty()) CopyToShared(MessageAt(index_), message.data(), message.size());
     ++index_;
   }
   // Publishes the pushed messages. Returns true if the consumer sleeps and must be woken. The release orders earlier
@@ -80,12 +90,21 @@ class Ring {
   // Asked after one-sided operations. If it returns false, the consumer was there while they were executed. `wrote`:
   // there were Writes among them, which a load would otherwise overtake.
   [[nodiscard]] bool ConsumerIsGone(bool wrote) const {
-    std::atomic_thread_fence(wrote ? std::memory_order_seq_cst : std::memory_order_acquire);
+    // Two calls, since a compiler takes an order that it does not know for the strongest one.
+    if (wrote) {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    } else {
+      std::atomic_thread_fence(std::memory_order_acquire);
+    }
     return Word(kGoneAt).load(std::memory_order_acquire) != 0;
   }
 
   // --- The consumer's end.
 
+  // Returns true if Peek would find nothing. Relaxed: it takes nothing from the ring, and Peek looks again.
+  [[nodiscard]] bool IsEmpty() const {
+    return index_ == known_tail_ && index_ == Word(kTailAt).load(std::memory_order_relaxed);
+  }
   enum class Look { kEmpty, kMessage, kNonsense };
   Look Peek(Descriptor* descriptor) {
     if (index_ == known_tail_) {
@@ -94,7 +113,9 @@ class Ring {
       if (tail - index_ > depth_) return Look::kNonsense;
       known_tail_ = tail;
     }
-    CopyFromShared(reinterpret_cast<std::byte*>(descriptor), DescriptorAt(index_), sizeof(*descriptor));
+    const uint64_t at = DescriptorAt(index_);
+    *descriptor = Descriptor::Of(Word(at).load(std::memory_order_relaxed),
+                                 Word(at + sizeof(uint64_t)).load(std::memory_order_relaxed));
     return Look::kMessage;
   }
   // Copies the message that Peek described, so that the peer cannot change it any more.
@@ -132,8 +153,8 @@ class Ring {
   [[nodiscard]] std::atomic_ref<uint64_t> Word(uint64_t at) const {
     return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(memory_ + at));
   }
-  [[nodiscard]] std::byte* DescriptorAt(uint64_t index) const {
-    return memory_ + kHeaderBytes + (index & mask_) * sizeof(Descriptor);
+  [[nodiscard]] uint64_t DescriptorAt(uint64_t index) const {
+    return kHeaderBytes + (index & mask_) * sizeof(Descriptor);
   }
   [[nodiscard]] std::byte* MessageAt(uint64_t index) const {
     return memory_ + kHeaderBytes + (mask_ + 1) * sizeof(Descriptor) + (index & mask_) * kSendBytesMax;

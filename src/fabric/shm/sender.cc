@@ -27,17 +27,25 @@ Code Sender::Batch::Execute(const WorkRequest& work) {
   if (work.kind == OpKind::kRead) return sender_.Read(work.local, work.remote) ? Code::kOk : Code::kPermissionDenied;
   sender_.wrote_ = true;
   if (work.kind == OpKind::kWrite || !work.local.empty()) {
-    // A peer that was killed has announced nothing in the ring.
-    if (!BeginPlacing() || !sender_.PeerLives()) return Code::kUnavailable;
-    std::byte* to = sender_.memory_.Find(work.remote, work.local.size(), Access::kRemoteReadWrite);
-    if (to == nullptr) return Code::kPermissionDenied;
-    // In order as well: nothing that follows is seen before this Write, and this Write is not seen before earlier
-    // operations.
-    std::atomic_thread_fence(std::memory_order_release);
-    CopyToShared(to, work.local.data(), work.local.size());
+    if (!BeginPlacing()) return Code::kUnavailable;
+    if (const Code code = sender_.Place(work); code != Code::kOk) return code;
   }
   if (work.kind == OpKind::kWriteImm) ring.Push({static_cast<uint32_t>(OpKind::kReceiveImm), work.imm, bytes, 0}, {});
   return Code::kOk;
+}
+
+bool Sender::Send(const WorkRequest& work) {
+  if (ring_.Room() == 0) return false;
+  if (!work.local.empty()) {
+    if (!ring_.BeginPlacing()) return false;
+    const Code code = Place(work);
+    ring_.EndPlacing();
+    if (code != Code::kOk) return false;
+  }
+  wrote_ = true;
+  const auto bytes = static_cast<uint32_t>(work.local.size());
+  ring_.Push({static_cast<uint32_t>(OpKind::kReceiveImm), work.imm, bytes, 0}, {});
+  return true;
 }
 
 }  // namespace erda::fabric::shm

@@ -61,6 +61,9 @@ class Sender {
   // Returns kInvalidArgument if a request breaks the contract on this side. Returns kResourceExhausted if the ring has
   // no room for the messages.
   [[nodiscard]] Status Check(std::span<const WorkRequest> batch);
+  // Sends a WriteImm at once, if all is well. Returns false if it did nothing: Check and a batch then find the reason.
+  // REQUIRES: the request is a WriteImm.
+  [[nodiscard]] bool Send(const WorkRequest& work);
   // Reads at once. Returns false if the peer did not grant that. Takes the bytes before any later operation is
   // executed, since operations are executed in order. The fence pairs with the releasing stores of the thread that
   // wrote the bytes.
@@ -84,6 +87,19 @@ class Sender {
   }
 
  private:
+  // Copies the bytes of a Write or WriteImm into the peer's memory. Returns the codes of Execute. REQUIRES: the ring
+  // tells that this end places bytes.
+  [[nodiscard]] Code Place(const WorkRequest& work) {
+    // A peer that was killed has announced nothing in the ring.
+    if (!PeerLives()) return Code::kUnavailable;
+    std::byte* to = memory_.Find(work.remote, work.local.size(), Access::kRemoteReadWrite);
+    if (to == nullptr) return Code::kPermissionDenied;
+    // In order as well: nothing that follows is seen before this Write, and this Write is not seen before earlier
+    // operations.
+    std::atomic_thread_fence(std::memory_order_release);
+    CopyToShared(to, work.local.data(), work.local.size());
+    return Code::kOk;
+  }
   [[nodiscard]] bool PeerLives() const { return !beacon_ || Beacon::IsLit(beacon_->bytes().data()); }
 
   Ring ring_;
