@@ -20,6 +20,8 @@
 #include "bench/floors/settings.h"
 #include "bench/growth/growth.h"
 #include "bench/paths/paths.h"
+#include "bench/shortage/shortage.h"
+#include "bench/shortage/worker.h"
 #include "bench/soak/settings.h"
 #include "bench/soak/soak.h"
 #include "tools/shared/command_line.h"
@@ -50,6 +52,10 @@ It prints how long each took while the index grew, and while it did not.
 The command crowd measures puts and gets of one client, while more and more other clients are connected and silent. It
 prints each median. Each connection takes a descriptor of the benchmark and one of its server. So the command raises the
 limit of open files as far as it may.
+
+The command shortage measures one client that puts, while other processes want the same processors. They get values all
+the time, or they compute. It prints the updates in a second, the part of the gets that remains, and the processor time
+and the sleeps of an update. With --also it measures running servers in turn with its own, such as Redis.
 
 The command soak overwrites a store with several clients, values of 16 to 8000 bytes, and deletes. It fails if the
 server refuses a put. It fails if a get finds a value that is not whole, or that is older than the last acknowledged
@@ -149,6 +155,16 @@ int Crowd(const erda::crowd::Settings& settings) {
   return status.ok() ? 0 : Fail(status.ToString());
 }
 
+int Shortage(const erda::shortage::Settings& settings) {
+  if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
+  const auto report = erda::shortage::Measure(settings, ThisProgram());
+  if (!report.ok()) return FailWith(report.status());
+  fmt::print("{}", ToTable(settings, *report));
+  if (settings.json_path.empty()) return 0;
+  const auto status = erda::floors::WriteFileAtomically(settings.json_path, ToJson(settings, *report).dump(2) + "\n");
+  return status.ok() ? 0 : Fail(status.ToString());
+}
+
 int Soak(const erda::soak::Settings& settings) {
   const auto report = erda::soak::Run(settings, ThisProgram());
   if (!report.ok()) return FailWith(report.status());
@@ -175,6 +191,10 @@ int main(int argc, char** argv) {
   const CLI::App* growth = AddGrowth(app, growth_settings);
   erda::crowd::Settings crowd_settings;
   const CLI::App* crowd = AddCrowd(app, crowd_settings);
+  erda::shortage::Settings shortage_settings;
+  const CLI::App* shortage = AddShortage(app, shortage_settings);
+  erda::shortage::WorkSettings work;
+  const CLI::App* worker = AddWork(app, work);
   erda::bytes::Settings bytes_settings;
   const CLI::App* bytes = AddBytes(app, bytes_settings);
   AddServe(app, serve);
@@ -185,6 +205,8 @@ int main(int argc, char** argv) {
   if (bytes->parsed()) return Bytes(bytes_settings);
   if (growth->parsed()) return Growth(growth_settings);
   if (crowd->parsed()) return Crowd(crowd_settings);
+  if (shortage->parsed()) return Shortage(shortage_settings);
+  if (worker->parsed()) return Work(work);
   if (soak->parsed()) return Soak(soak_settings);
   return Serve(serve);
 }

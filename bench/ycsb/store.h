@@ -2,6 +2,7 @@
 // schemes and other systems are others.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -61,12 +62,18 @@ class ErdaStore : public NvmStore {
   Status DeleteAsync(std::string_view key, DoneCallback done) override {
     return client_->DeleteAsync(key, std::move(done));
   }
-  size_t Poll() override { return client_->Poll(); }
+  size_t Poll() override {
+    const auto finished = client_->Wait(kPatience);
+    return finished.ok() ? *finished : 0;
+  }
   [[nodiscard]] size_t max_value_bytes(size_t key_bytes) const override { return client_->max_value_bytes(key_bytes); }
   Result<uint64_t> ServerNvmBytes() override;
   [[nodiscard]] uint64_t ClientNvmBytes() const override { return client_->stats().nvm_bytes_written; }
 
  private:
+  // A worker then looks whether another one has failed.
+  static constexpr std::chrono::milliseconds kPatience{100};
+
   const std::unique_ptr<Client> client_;
 };
 

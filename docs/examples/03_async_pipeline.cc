@@ -24,17 +24,9 @@ struct Outcome {
 
 std::string KeyOf(int i) { return "key" + std::to_string(i); }
 
-// Starts all operations. Waits for room while too many are outstanding. At the end waits for the rest.
+// Starts all operations, and waits for the last ones. If a start fails, the callback of that operation does not run.
 void RunAll(erda::Client& client, const std::function<erda::Status(int)>& start) {
-  for (int i = 0; i < kOperations; ++i) {
-    for (;;) {
-      const erda::Status started = start(i);
-      if (started.ok()) break;
-      // The callback of this operation will not run. If the queue is full, let some outstanding operations end.
-      if (started.code() != erda::Code::kResourceExhausted) example::Check(started, "start an operation");
-      client.Poll();
-    }
-  }
+  for (int i = 0; i < kOperations; ++i) example::Check(start(i), "start an operation");
   example::Check(client.Drain(), "wait for the rest");
 }
 
@@ -43,10 +35,12 @@ void RunAll(erda::Client& client, const std::function<erda::Status(int)>& start)
 int main() try {
   const example::OwnServer server;
   erda::ClientOptions options;
-  options.queue_depth = 32;  // the most outstanding operations
+  options.queue_depth = 32;      // the most outstanding operations
+  options.wait_for_room = true;  // a start waits while that many are outstanding, and does not fail
   const auto client = example::Check(erda::Client::Connect(server.address(), options), "connect");
 
-  // A callback runs inside Poll, Drain or a synchronous call, on this thread. It must neither throw nor wait.
+  // A callback runs inside a call that waits or Poll, on this thread. It must neither throw nor wait. A program that
+  // has other work between the starts calls Poll now and then, or Wait for some of the operations.
   Outcome puts;
   RunAll(*client, [&](int i) {
     return client->PutAsync(KeyOf(i), "value" + std::to_string(i), [&puts](erda::Status status) {

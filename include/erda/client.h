@@ -52,7 +52,7 @@ struct ClientOptions {
   uint32_t queue_depth = 64;  // Operations in flight, 1 to 256.
   // Keys whose locations the client remembers, for gets in one Read. 0 remembers none; at most 2^30.
   uint32_t cache_entries = 65536;
-  Polling polling = Polling::kAdaptive;     // How synchronous calls and Drain wait. Poll never waits.
+  Polling polling = Polling::kAdaptive;     // How calls that wait do so. Poll never waits.
   std::chrono::milliseconds timeout{5000};  // For connecting, and for each operation. 1 to 2^40 ms.
   // The token that the server demands, if it demands one. A client with a token talks only to a server that knows the
   // token.
@@ -60,6 +60,9 @@ struct ClientOptions {
   // A file whose first line is the token. The client reads it each time that a server asks for the token. Other users
   // must not be able to read the file.
   std::string token_file{};
+  // If queue_depth operations are in flight, an asynchronous call waits until one has finished, and callbacks run
+  // meanwhile. If false, the call fails with kResourceExhausted. So does a call inside a callback, which must not wait.
+  bool wait_for_room = false;
 };
 
 // Each put that takes effect gives its key a version, which is never 0. The version is larger than all earlier ones of
@@ -216,14 +219,14 @@ class ERDA_EXPORT Client {
   Status Put(std::string_view key, Buffer& from, size_t size);
   Result<uint64_t> Put(std::string_view key, Buffer& from, size_t size, const PutOptions& options);
 
-  // Asynchronous operations. Each call returns at once. The callback runs inside a later Poll() or Drain(), or inside a
-  // synchronous call of this Client.
-  // A callback may start operations. It must not call Poll(), Drain() or a synchronous call; the Client refuses these.
+  // Asynchronous operations. Each call returns at once. The callback runs inside a later Poll(), Wait() or Drain(), or
+  // inside a synchronous call of this Client.
+  // A callback may start operations. It must not call Poll() or a call that waits; the Client refuses these.
   // It should not throw. If it does, the call that runs it first finishes all operations that it waits for. Then that
   // call throws the exception on.
   // The Client copies key and value before the call returns, but not the bytes of a Buffer. If the call itself fails,
   // the callback never runs. It fails with kInvalidArgument as above, and with kResourceExhausted if queue_depth
-  // operations are in flight; then call Poll() and try again.
+  // operations are in flight; then call Wait() and try again, or set ClientOptions::wait_for_room.
   // Operations on one key take effect in the order of their start. Operations on different keys take effect in any
   // order.
   // An operation that starts while others are in flight may wait for the next Poll(), which sends all such operations
@@ -245,7 +248,19 @@ class ERDA_EXPORT Client {
   Status IncrementAsync(std::string_view key, int64_t delta, IncrementCallback done);
   // Makes progress without waiting. Returns the number of finished operations, and 0 if the Client refuses the call.
   size_t Poll();
+  // Makes progress until `at_least` operations have finished, none is in flight, or `timeout` has passed. Returns the
+  // number of finished operations. It looks for them and sleeps as ClientOptions::polling says. Call it in a loop that
+  // waits for room or for some operations. A loop of Poll() would keep a processor that the server may need.
+  Result<size_t> Wait(std::chrono::nanoseconds timeout, size_t at_least = 1);
   Status Drain();  // Waits until no operation is in flight.
+
+  // For event loops (poll, epoll, asyncio). The descriptor stays the same as long as the Client lives, and belongs to
+  // it: only wait for it to become readable.
+  // Arm prepares the client for a sleep. Returns how long the caller may sleep at most: 0 if Poll() has work now.
+  // Otherwise the descriptor becomes readable as soon as Poll() has work. The next call of the client ends the effect.
+  // So an event loop calls Poll(), then Arm(), sleeps, and calls Poll() again.
+  [[nodiscard]] int descriptor() const;
+  Result<std::chrono::milliseconds> Arm();
 
   // Get several keys. Return one result for each key, in the order of `keys`. Return an empty vector if there is no
   // memory for the results.

@@ -123,6 +123,7 @@ typedef struct erda_client_options {
   int64_t timeout_ms;      // For connecting, and for each operation; 1 to 2^40. Default: 5000.
   const char* token;       // NULL: no token.
   const char* token_file;  // NULL: no file.
+  int wait_for_room;       // 1: an asynchronous call waits while queue_depth operations are in flight. Default: 0.
 } erda_client_options;
 
 // In a condition, stands for the version of an absent key [kAbsent].
@@ -292,9 +293,10 @@ ERDA_EXPORT erda_code erda_client_put_buffer(erda_client* client, const void* ke
                                              erda_client_buffer* from, size_t value_size,
                                              const erda_put_options* options, uint64_t* version) ERDA_NOEXCEPT;
 
-// Asynchronous operations. Each call returns at once. The client calls `done` later: in erda_client_poll, in
-// erda_client_drain, or in any call of this client that waits. `done` may be NULL. If the call itself fails, `done` is
-// never called. It fails with ERDA_RESOURCE_EXHAUSTED if queue_depth operations are in flight.
+// Asynchronous operations. Each call returns at once. The client calls `done` later: in erda_client_poll,
+// erda_client_wait or erda_client_drain, or in any call of this client that waits. `done` may be NULL. If the call
+// itself fails, `done` is never called. It fails with ERDA_RESOURCE_EXHAUSTED if queue_depth operations are in flight;
+// then call erda_client_wait and try again, or set wait_for_room.
 // `done` may start operations. It must not poll, drain or wait: those calls return ERDA_INVALID_ARGUMENT. It must not
 // close the client.
 // Operations on one key take effect in the order of their start. Operations on different keys take effect in any order.
@@ -317,6 +319,16 @@ ERDA_EXPORT erda_code erda_client_put_buffer_async(erda_client* client, const vo
                                                    void* user) ERDA_NOEXCEPT;
 // Makes progress without waiting. Stores the number of finished operations in *finished, which may be NULL.
 ERDA_EXPORT erda_code erda_client_poll(erda_client* client, size_t* finished) ERDA_NOEXCEPT;
+// Makes progress until at_least operations have finished, none is in flight, or the time has passed. Stores the number
+// of finished operations in *finished, which may be NULL.
+ERDA_EXPORT erda_code erda_client_wait(erda_client* client, int64_t timeout_ms, size_t at_least,
+                                       size_t* finished) ERDA_NOEXCEPT;
+// For event loops. The descriptor stays the same as long as the client lives, and belongs to it. Returns -1 without a
+// client. erda_client_arm prepares the client for a sleep. It stores how long the caller may sleep at most: 0 if
+// erda_client_poll has work now. Otherwise the descriptor becomes readable as soon as erda_client_poll has work. The
+// next call of the client ends the effect.
+ERDA_EXPORT int erda_client_descriptor(const erda_client* client) ERDA_NOEXCEPT;
+ERDA_EXPORT erda_code erda_client_arm(erda_client* client, int64_t* sleep_ms) ERDA_NOEXCEPT;
 // Waits until no operation is in flight.
 ERDA_EXPORT erda_code erda_client_drain(erda_client* client) ERDA_NOEXCEPT;
 

@@ -1,6 +1,9 @@
 // The C API of the client. Each call makes one call of erda::Client, and takes its result apart for C.
 #include "base/c_api.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -24,7 +27,7 @@ namespace erda::c_api {
 namespace {
 
 // The sizes that these structures had in the first version of the API.
-constexpr size_t kClientOptionsLeast = sizeof(erda_client_options);
+constexpr size_t kClientOptionsLeast = offsetof(erda_client_options, wait_for_room);
 constexpr size_t kPutOptionsLeast = sizeof(erda_put_options);
 constexpr size_t kDeleteOptionsLeast = sizeof(erda_delete_options);
 constexpr size_t kScanOptionsLeast = sizeof(erda_scan_options);
@@ -40,6 +43,7 @@ erda_client_options DefaultClientOptions() noexcept {
   options.queue_depth = defaults.queue_depth;
   options.cache_entries = defaults.cache_entries;
   options.timeout_ms = defaults.timeout.count();
+  options.wait_for_room = defaults.wait_for_room ? 1 : 0;
   return options;
 }
 erda_scan_options DefaultScanOptions() noexcept {
@@ -177,6 +181,7 @@ erda_code erda_client_connect(const char* address, const erda_client_options* op
     how.timeout = std::chrono::milliseconds(known.timeout_ms);
     if (known.token != nullptr) how.token = known.token;
     if (known.token_file != nullptr) how.token_file = known.token_file;
+    how.wait_for_room = known.wait_for_room != 0;
     auto connected = erda::Client::Connect(address, std::move(how));
     if (!connected.ok()) return connected.status();
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): Guarded catches it
@@ -403,6 +408,35 @@ erda_code erda_client_poll(erda_client* client, size_t* finished) noexcept {
     auto status = erda::Client::Access::Poll(*client->client, &ended);
     if (finished != nullptr) *finished = ended;
     return status;
+  });
+}
+
+erda_code erda_client_wait(erda_client* client, int64_t timeout_ms, size_t at_least, size_t* finished) noexcept {
+  return Guarded([&]() -> Status {
+    if (finished != nullptr) *finished = 0;
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    constexpr int64_t kMost = int64_t{1} << 40;  // The largest timeout of a client.
+    const std::chrono::milliseconds timeout(std::clamp<int64_t>(timeout_ms, 0, kMost));
+    auto ended = client->client->Wait(timeout, at_least);
+    if (!ended.ok()) return ended.status();
+    if (finished != nullptr) *finished = *ended;
+    return {};
+  });
+}
+
+int erda_client_descriptor(const erda_client* client) noexcept {
+  return client == nullptr ? -1 : client->client->descriptor();
+}
+
+erda_code erda_client_arm(erda_client* client, int64_t* sleep_ms) noexcept {
+  return Guarded([&]() -> Status {
+    if (sleep_ms == nullptr) return erda::c_api::Missing("the place for the time");
+    *sleep_ms = 0;
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    const auto at_most = client->client->Arm();
+    if (!at_most.ok()) return at_most.status();
+    *sleep_ms = at_most->count();
+    return {};
   });
 }
 

@@ -44,8 +44,8 @@ Result<Versioned> CopyOf(const VersionedView& got) {
 
 class Client::Impl {
  public:
-  Impl(std::unique_ptr<Engine> engine, Polling polling, std::chrono::milliseconds timeout)
-      : engine_(std::move(engine)), waiter_(*engine_, polling), timeout_(timeout) {}
+  Impl(std::unique_ptr<Engine> engine, Polling polling, std::chrono::milliseconds timeout, bool wait_for_room)
+      : engine_(std::move(engine)), waiter_(*engine_, polling), timeout_(timeout), wait_for_room_(wait_for_room) {}
 
   Engine& engine() { return *engine_; }
   client::Turns& turns() { return turns_; }
@@ -57,18 +57,43 @@ class Client::Impl {
     const client::Turn turn(turns_);
     return turn.is_mine() ? OrNoMemory<R>(body) : R(turns_.Refusal());
   }
-  // Runs one call that does not wait. A callback may make such a call.
+  // Runs one call that starts an operation. A callback may make such a call.
   template <class Body>
   Status Start(Body&& body) {
     const client::NestedTurn turn(turns_);
-    return turn.is_mine() ? OrNoMemory<Status>(body) : turns_.Refusal();
+    if (!turn.is_mine()) return turns_.Refusal();
+    if (wait_for_room_ && !turn.is_nested()) MakeRoom();
+    return OrNoMemory<Status>(body);
+  }
+  std::chrono::milliseconds Arm() {
+    if (std::exchange(armed_, true)) engine_->Disarm();
+    return std::chrono::ceil<std::chrono::milliseconds>(engine_->Arm());
+  }
+  // Waits until that number of operations have finished, none is in flight, or the time has passed.
+  size_t Wait(Nanoseconds timeout, size_t at_least) {
+    constexpr Nanoseconds kLongest = std::chrono::hours(24 * 365);
+    const Nanoseconds end = SteadyClock::Instance().Now() + std::clamp(timeout, Nanoseconds(0), kLongest);
+    const uint64_t before = waiter_.finished();
+    const auto left = [&] { return end - SteadyClock::Instance().Now(); };
+    bool polled = false;
+    waiter_.WaitUntil(
+        [&] {
+          if (!std::exchange(polled, true)) return false;
+          return waiter_.finished() - before >= at_least || engine_->in_flight() == 0 || left() <= Nanoseconds(0);
+        },
+        left);
+    return waiter_.finished() - before;
   }
 
-  // Polls for the caller. Returns kInvalidArgument if the call is refused, and kResourceExhausted if a callback finds
-  // no memory. Inlined, since most Polls find nothing.
+  // Polls for the caller, and ends the effect of Arm. Returns kInvalidArgument if the call is refused, and
+  // kResourceExhausted if a callback finds no memory. Inlined, since most Polls find nothing.
   [[gnu::always_inline]] Code Poll(size_t* finished) try {
     const client::Turn turn(turns_);
     if (!turn.is_mine()) return Code::kInvalidArgument;
+    if (armed_) [[unlikely]] {
+      armed_ = false;
+      engine_->Disarm();
+    }
     *finished = engine_->Poll();
     return Code::kOk;
   } catch (const std::bad_alloc&) {
@@ -238,6 +263,8 @@ class Client::Impl {
   std::unique_ptr<Engine> engine_;
   client::Waiter waiter_;
   const std::chrono::milliseconds timeout_;
+  const bool wait_for_room_;
+  bool armed_ = false;
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -262,10 +289,11 @@ Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, Client
   if (!fabric.ok()) return fabric.status();
   const auto polling = options.polling;
   const auto timeout = options.timeout;
+  const bool wait_for_room = options.wait_for_room;
   auto engine = Engine::Create(*std::move(fabric), std::string(address), client::EngineOptionsOf(std::move(options)),
                                SteadyClock::Instance());
   if (!engine.ok()) return engine.status();
-  auto impl = std::make_unique<Impl>(*std::move(engine), polling, timeout);
+  auto impl = std::make_unique<Impl>(*std::move(engine), polling, timeout, wait_for_room);
   if (!Birthplace::watched()) return Status(Code::kResourceExhausted, Birthplace::kUnwatched);
   if (auto status = impl->Connect(); !status.ok()) return status;
   return std::unique_ptr<Client>(new Client(std::move(impl)));
@@ -445,6 +473,14 @@ size_t Client::Poll() {
 Status Client::Access::Poll(Client& client, size_t* finished) {
   const Code code = client.impl_->Poll(finished);
   return code == Code::kInvalidArgument ? client.impl_->turns().Refusal() : Status(code);
+}
+Result<size_t> Client::Wait(std::chrono::nanoseconds timeout, size_t at_least) {
+  return impl_->Call<Result<size_t>>([&]() -> Result<size_t> { return impl_->Wait(timeout, at_least); });
+}
+int Client::descriptor() const { return impl_->engine().descriptor(); }
+Result<std::chrono::milliseconds> Client::Arm() {
+  return impl_->Call<Result<std::chrono::milliseconds>>(
+      [&]() -> Result<std::chrono::milliseconds> { return impl_->Arm(); });
 }
 Status Client::Drain() {
   return impl_->Call<Status>([&]() -> Status {

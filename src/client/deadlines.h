@@ -23,6 +23,8 @@ class Deadlines {
     const uint32_t between = (idle ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;  // all ones, which saves a division
     if (operations_.in_flight() > 0 && (++polls_ & between) == 0) Check();
   }
+  // Returns the time after which a Poll must look again.
+  [[nodiscard]] Nanoseconds between_checks() const { return timeout_ / kChecksPerTimeout; }
   // Notes that time has passed: the next Poll looks at the clock.
   void OnWait() { polls_ = UINT32_MAX; }
 

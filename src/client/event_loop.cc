@@ -11,6 +11,13 @@ namespace erda::client {
 using fabric::Completion;
 using fabric::OpKind;
 
+namespace {
+
+// A client without operations may sleep this long: its descriptor tells of everything that happens.
+constexpr Nanoseconds kIdleSleep = std::chrono::hours(1);
+
+}  // namespace
+
 // --- A Poll
 
 size_t EventLoop::Poll() {
@@ -84,6 +91,20 @@ void EventLoop::Wait(Nanoseconds timeout) {
   } catch (const std::bad_alloc&) {
     connections_.GiveUp();
   }
+  deadlines_.OnWait();
+}
+
+// Operations that were started since the last Poll are not sent yet.
+Nanoseconds EventLoop::Arm() {
+  if (connections_.gives_up() || posting_.has_pending() || operations_.has_deferred() || connections_.has_closed()) {
+    return Nanoseconds(0);
+  }
+  Nanoseconds at_most = operations_.in_flight() > 0 ? deadlines_.between_checks() : kIdleSleep;
+  return connections_.links().queue().Arm(&at_most) ? at_most : Nanoseconds(0);
+}
+
+void EventLoop::Disarm() {
+  connections_.links().queue().Disarm();
   deadlines_.OnWait();
 }
 

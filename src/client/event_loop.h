@@ -41,10 +41,17 @@ class EventLoop {
   // after all other work. It throws nothing else: if a step finds no memory, all operations end with
   // kResourceExhausted. Returns how many have ended.
   size_t Poll();
+  // Returns how many operations have ended in the last Poll, also if that has thrown.
+  [[nodiscard]] size_t finished() const { return operations_.finished(); }
   // Returns true if the last Poll had work, even if that was only a step of an operation.
   [[nodiscard]] bool went_on() const { return went_on_; }
   // Sleeps until Poll may have work, and at most for `timeout`.
   void Wait(Nanoseconds timeout);
+  // Arm prepares a sleep of the caller, which waits for the descriptor. It returns how long the caller may sleep; 0 if
+  // Poll has work. Disarm ends that.
+  [[nodiscard]] int descriptor() const { return connections_.links().queue().descriptor(); }
+  Nanoseconds Arm();
+  void Disarm();
 
  private:
   void Progress();

@@ -76,6 +76,8 @@ class NestedTurn {
         is_mine_(turn_.is_mine() ||
                  (turns.caller_.load(std::memory_order_relaxed) == Turns::Self() && !turns.birthplace_.forked())) {}
   [[nodiscard]] bool is_mine() const noexcept { return is_mine_; }
+  // Returns true if the call comes from a callback.
+  [[nodiscard]] bool is_nested() const noexcept { return !turn_.is_mine(); }
 
  private:
   const Turn turn_;

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/relax.h"
+#include "base/shortage.h"
 #include "server/spin_time.h"
 #include "server/tidy_timer.h"
 
@@ -109,9 +110,11 @@ void ShardThread::Tell() {
 void ShardThread::Run() {
   std::vector<fabric::CompletionQueue*> queues;
   for (const auto& queue : queues_) queues.push_back(queue.get());
-  Relax relax;
+  WaitSteps steps;
   TidyTimer tidy;
   SpinTime spin(spin_);
+  Shortage shortage;
+  bool waits = false;         // It has found nothing since it was busy.
   bool slept = false;         // Since it was busy.
   bool busy = true;           // At the last look.
   Nanoseconds idle_since{0};  // Known from the first look at the clock on: a busy shard does not look.
@@ -123,18 +126,23 @@ void ShardThread::Run() {
     size_t served = shard_->Poll();
     served += AdmitNewcomers();
     if (served > 0) {
+      shortage.BeginWait();
       if (std::exchange(slept, false)) spin.CameAfter(SteadyClock::Instance().Now() - idle_since);
       if (++busy_polls % kPollsPerBreakInCrowd == 0 && polling_ != Polling::kBusy) {
         const bool crowd = shard_->counters().Get(format::Counter::kClients) >= kCrowd;
-        if (crowd || busy_polls % kBusyPollsPerBreak == 0) ::sched_yield();
+        const bool breaks = crowd || busy_polls % kBusyPollsPerBreak == 0;
+        if (breaks && !(shortage.is_short() && shortage.Lasts(SteadyClock::Instance().Now()))) OfferCore(shortage);
       }
+      if (std::exchange(waits, false)) steps.End();
       busy = true;
-      relax.Reset();
       continue;
     }
     if (!shard_->data().CountKeys()) continue;
     const bool never_sleeps = polling_ == Polling::kBusy;
-    const bool sleeps_at_once = !never_sleeps && spin_.count() == 0;
+    if (!std::exchange(waits, true)) steps.Begin();
+    // During a shortage the shard keeps its core for some looks, or for none. Then it sleeps, and does not offer it.
+    const bool offers_no_more = shortage.is_short() && !steps.keeps_core();
+    const bool sleeps_at_once = !never_sleeps && (spin_.count() == 0 || offers_no_more);
     if (sleeps_at_once || ++looks % kLooksPerClock == 0) {
       const Nanoseconds now = SteadyClock::Instance().Now();
       if (busy) {
@@ -144,7 +152,7 @@ void ShardThread::Run() {
       }
       shard_->data().KeepTime();
       if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy(tidy.Since(now)) > 0);
-      if (!never_sleeps && now - idle_since >= spin.now()) {
+      if (!never_sleeps && (now - idle_since >= spin.now() || (offers_no_more && shortage.Lasts(now)))) {
         slept = true;
         shard_->control().counters().Add(format::Counter::kSleeps);
         Nanoseconds left = shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever);
@@ -159,7 +167,7 @@ void ShardThread::Run() {
     if (never_sleeps) {
       Relax::Pause();
     } else {
-      relax.Step();
+      steps.Step(shortage);
     }
   }
 }

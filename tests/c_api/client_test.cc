@@ -1,7 +1,9 @@
 // The client's C API over shm: each function, and the message of each about bad arguments.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -320,6 +322,55 @@ TEST_F(CClient, FullQueueRefusesAnOperation) {
   erda_client_close(client);
 }
 
+TEST_F(CClient, WaitsForSomeOperations) {
+  Ended ended;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(erda_client_put_async(client_, BYTES("k"), BYTES("v"), nullptr, Ended::Tell, &ended), ERDA_OK);
+  }
+  size_t finished = 0;
+  EXPECT_EQ(erda_client_wait(client_, 60'000, 2, &finished), ERDA_OK);
+  EXPECT_GE(finished, 2U);
+  EXPECT_EQ(ended.all.size(), finished);
+  EXPECT_EQ(erda_client_wait(client_, INT64_MAX, SIZE_MAX, nullptr), ERDA_OK);
+  EXPECT_EQ(ended.all.size(), 4U);
+  EXPECT_EQ(erda_client_wait(client_, INT64_MIN, 1, &finished), ERDA_OK);
+  EXPECT_EQ(finished, 0U);
+}
+
+TEST_F(CClient, SleepsOnItsDescriptor) {
+  Ended ended;
+  EXPECT_GE(erda_client_descriptor(client_), 0);
+  EXPECT_EQ(erda_client_descriptor(nullptr), -1);
+  EXPECT_EQ(erda_client_put_async(client_, BYTES("k"), BYTES("v"), nullptr, Ended::Tell, &ended), ERDA_OK);
+  while (ended.all.empty()) {
+    int64_t sleep_ms = -1;
+    EXPECT_EQ(erda_client_poll(client_, nullptr), ERDA_OK);
+    ASSERT_EQ(erda_client_arm(client_, &sleep_ms), ERDA_OK);
+    if (!ended.all.empty()) break;
+    pollfd event{erda_client_descriptor(client_), POLLIN, 0};
+    EXPECT_GE(::poll(&event, 1, static_cast<int>(sleep_ms)), 0);
+  }
+  EXPECT_EQ(ended.all[0].code, ERDA_OK);
+  EXPECT_EQ(erda_client_arm(client_, nullptr), ERDA_INVALID_ARGUMENT);
+}
+
+TEST_F(CClient, WaitsForRoomIfTheOptionsSaySo) {
+  erda_client_options options;
+  erda_client_options_init(&options, sizeof(options));
+  EXPECT_EQ(options.wait_for_room, 0);
+  options.queue_depth = 1;
+  options.wait_for_room = 1;
+  erda_client* client = nullptr;
+  ASSERT_EQ(erda_client_connect(address_.c_str(), &options, &client), ERDA_OK);
+  Ended ended;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(erda_client_put_async(client, BYTES("k"), BYTES("v"), nullptr, Ended::Tell, &ended), ERDA_OK);
+  }
+  EXPECT_EQ(erda_client_drain(client), ERDA_OK);
+  EXPECT_EQ(ended.all.size(), 10U);
+  erda_client_close(client);
+}
+
 TEST_F(CClient, StatsAndServerInfoAreReturned) {
   Put("key", "value");
   Get("key");
@@ -371,11 +422,12 @@ TEST_F(CClient, ActivityCountsTheServersOperations) {
 // Lists all fields. If the structure gets another field, this does not compile any more.
 TEST(CApiTest, OptionsOfAClientAndTheirDefaultsAreThoseOfCpp) {
   const ClientOptions client_defaults;
-  const auto& [ack, put_path, queue_depth, cache_entries, polling, timeout, token, token_file] = client_defaults;
+  const auto& [ack, put_path, queue_depth, cache_entries, polling, timeout, token, token_file, wait_for_room] =
+      client_defaults;
   erda_client_options client;
   erda_client_options_init(&client, sizeof(client));
   const auto& [client_size, c_ack, c_put_path, c_polling, c_queue_depth, c_cache_entries, c_timeout_ms, c_token,
-               c_token_file] = client;
+               c_token_file, c_wait_for_room] = client;
   EXPECT_EQ(client_size, sizeof(client));
   EXPECT_EQ(c_ack, static_cast<int>(ack));
   EXPECT_EQ(c_put_path, static_cast<int>(put_path));
@@ -385,6 +437,7 @@ TEST(CApiTest, OptionsOfAClientAndTheirDefaultsAreThoseOfCpp) {
   EXPECT_EQ(c_timeout_ms, timeout.count());
   EXPECT_EQ(c_token == nullptr, token.empty());
   EXPECT_EQ(c_token_file == nullptr, token_file.empty());
+  EXPECT_EQ(c_wait_for_room, wait_for_room ? 1 : 0);
 
   const PutOptions put_defaults;
   const auto& [if_version, ttl] = put_defaults;
@@ -424,8 +477,14 @@ TEST_F(CClient, OptionsAreAppliedAndMustBeInitialized) {
   erda_client* client = client_;
   ExpectSaid(erda_client_connect(address_.c_str(), &options, &client), ERDA_INVALID_ARGUMENT, "not initialized");
   EXPECT_EQ(client, nullptr);
-  erda_client_options_init(&options, sizeof(options) - 1);  // No version of the API had a structure as short as that.
+  constexpr size_t kFirst = offsetof(erda_client_options, wait_for_room);  // Its size in the first version of the API.
+  erda_client_options_init(&options, kFirst - 1);  // No version of the API had a structure as short as that.
   EXPECT_EQ(options.size, 0U);
+  erda_client_options_init(&options, kFirst);
+  EXPECT_EQ(options.size, kFirst);
+  erda_client* older = nullptr;
+  EXPECT_EQ(erda_client_connect(address_.c_str(), &options, &older), ERDA_OK);
+  erda_client_close(older);
   erda_client_options_init(&options, sizeof(options));
   EXPECT_EQ(options.size, sizeof(options));
   EXPECT_EQ(options.queue_depth, 64U);
@@ -502,6 +561,8 @@ TEST_F(CClient, NullClientOrAddressIsAnInvalidArgument) {
       erda_client_get_buffer_async(nullptr, "k", 1, buffer, nullptr, nullptr),
       erda_client_put_buffer_async(nullptr, "k", 1, buffer, 1, nullptr, nullptr, nullptr),
       erda_client_poll(nullptr, &size),
+      erda_client_wait(nullptr, 1, 1, &size),
+      erda_client_arm(nullptr, &sum),
       erda_client_drain(nullptr),
       erda_client_clean(nullptr),
       erda_client_get_stats(nullptr, &stats),

@@ -1,6 +1,9 @@
 // Many operations at once on one client.
 #include <gtest/gtest.h>
+#include <poll.h>
 
+#include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,6 +52,159 @@ TEST_P(Asynchronous, SynchronousCallsFindRoomBesideAFullQueue) {
   EXPECT_EQ(*client->Get("key2"), "2");
   ASSERT_TRUE(client->Drain().ok());
   EXPECT_EQ(done, 4U);
+}
+
+constexpr std::chrono::minutes kLong{1};
+constexpr int kLongMs = 60'000;
+
+TEST_P(Asynchronous, WaitReturnsWhenThatManyHaveFinished) {
+  const auto server = Serve();
+  for (const Polling polling : {Polling::kAdaptive, Polling::kBusy, Polling::kSleep}) {
+    const auto client = Connect({.queue_depth = 16, .polling = polling});
+    for (const size_t at_least : {1, 5, 16}) {
+      size_t done = 0;
+      for (int i = 0; i < 16; ++i) {
+        ASSERT_TRUE(client
+                        ->PutAsync("key" + std::to_string(i), "value",
+                                   [&](const Status& put) {
+                                     EXPECT_TRUE(put.ok()) << put.ToString();
+                                     ++done;
+                                   })
+                        .ok());
+      }
+      const auto finished = client->Wait(kLong, at_least);
+      ASSERT_TRUE(finished.ok()) << finished.status().ToString();
+      EXPECT_GE(*finished, at_least);
+      EXPECT_EQ(*finished, done);
+      const auto rest = client->Wait(kLong, 100);
+      ASSERT_TRUE(rest.ok());
+      EXPECT_EQ(*finished + *rest, 16U) << "a wait ends when none is in flight";
+      EXPECT_EQ(done, 16U);
+    }
+  }
+}
+
+TEST_P(Asynchronous, WaitWithoutOperationsReturnsAtOnce) {
+  const auto server = Serve();
+  const auto client = Connect();
+  const auto finished = client->Wait(kLong);
+  ASSERT_TRUE(finished.ok());
+  EXPECT_EQ(*finished, 0U);
+}
+
+TEST_P(Asynchronous, WaitReturnsAfterItsTime) {
+  const auto server = Serve();
+  const auto client = Connect({.polling = Polling::kSleep});
+  ASSERT_TRUE(client->Put("key", "value").ok());
+  bool done = false;
+  const auto begin = std::chrono::steady_clock::now();
+  // Without time for an answer a Wait is a Poll.
+  ASSERT_TRUE(client->PutAsync("key", "other", [&](auto) { done = true; }).ok());
+  for (const auto timeout : {std::chrono::nanoseconds::min(), std::chrono::nanoseconds(0)}) {
+    const auto finished = client->Wait(timeout, 100);
+    ASSERT_TRUE(finished.ok());
+    EXPECT_LE(*finished, 1U);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kLong);
+  ASSERT_TRUE(client->Wait(std::chrono::nanoseconds::max()).ok());
+  EXPECT_TRUE(done);
+}
+
+TEST_P(Asynchronous, StartsWaitForRoomIfTheOptionsSaySo) {
+  const auto server = Serve();
+  for (const Polling polling : {Polling::kAdaptive, Polling::kBusy, Polling::kSleep}) {
+    const auto client = Connect({.queue_depth = 3, .polling = polling, .wait_for_room = true});
+    int done = 0;
+    for (int i = 0; i < 100; ++i) {
+      const Status started = client->PutAsync("key" + std::to_string(i), "value", [&](const Status& put) {
+        EXPECT_TRUE(put.ok()) << put.ToString();
+        ++done;
+      });
+      ASSERT_TRUE(started.ok()) << started.ToString();
+      EXPECT_GE(done, i + 1 - 3);
+    }
+    ASSERT_TRUE(client->Drain().ok());
+    EXPECT_EQ(done, 100);
+  }
+}
+
+TEST_P(Asynchronous, StartInACallbackFailsWithoutRoomAndDoesNotWait) {
+  const auto server = Serve();
+  const auto client = Connect({.queue_depth = 1, .wait_for_room = true});
+  bool done = false;
+  ASSERT_TRUE(
+      client
+          ->PutAsync("key", "value",
+                     [&](auto) {
+                       // This operation has ended, so one more finds room. A second one does not.
+                       EXPECT_TRUE(client->GetAsync("key", [&](auto) { done = true; }).ok());
+                       ExpectFails(
+                           client->GetAsync("key", [](auto) { ADD_FAILURE() << "the callback of a call that failed"; }),
+                           Code::kResourceExhausted, "1");
+                     })
+          .ok());
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_TRUE(done);
+}
+
+// Runs the client as an event loop does, until `done` is true. Sleeps longer than Arm allows: the descriptor must
+// become readable all the same, since the server answers.
+void RunEventLoop(Client& client, const std::function<bool()>& done) {
+  for (;;) {
+    client.Poll();
+    if (done()) return;
+    const auto sleep = client.Arm();
+    ASSERT_TRUE(sleep.ok()) << sleep.status().ToString();
+    if (sleep->count() == 0) continue;
+    pollfd event{client.descriptor(), POLLIN, 0};
+    ASSERT_EQ(::poll(&event, 1, kLongMs), 1) << "a wake-up was lost";
+  }
+}
+
+TEST_P(Asynchronous, DescriptorWakesAnEventLoop) {
+  const auto server = Serve();
+  const auto client = Connect();
+  const int descriptor = client->descriptor();
+  EXPECT_GE(descriptor, 0);
+  for (int i = 0; i < 300; ++i) {
+    bool done = false;
+    const Status started = client->PutAsync("key", std::to_string(i), [&](const Status& put) {
+      EXPECT_TRUE(put.ok()) << put.ToString();
+      done = true;
+    });
+    ASSERT_TRUE(started.ok());
+    RunEventLoop(*client, [&] { return done; });
+    EXPECT_EQ(*client->Get("key"), std::to_string(i));
+  }
+  EXPECT_EQ(client->descriptor(), descriptor);
+}
+
+// Operations that start beside others may wait for the next Poll, which sends them together.
+TEST_P(Asynchronous, EventLoopSleepsOnlyAfterStartedOperationsAreSent) {
+  const auto server = Serve();
+  const auto client = Connect({.cache_entries = 0});
+  for (int round = 0; round < 100; ++round) {
+    int done = 0;
+    for (int i = 0; i < 4; ++i) {
+      const Status started = client->PutAsync("key" + std::to_string(i), "value", [&, i](const Status&) {
+        ++done;
+        EXPECT_TRUE(client->GetAsync("key" + std::to_string(i), [&](auto) { ++done; }).ok());
+      });
+      ASSERT_TRUE(started.ok());
+      EXPECT_TRUE(client->Arm().ok());
+    }
+    RunEventLoop(*client, [&] { return done == 8; });
+  }
+}
+
+TEST_P(Asynchronous, IdleClientLetsItsEventLoopSleep) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("key", "value").ok());
+  client->Poll();
+  const auto sleep = client->Arm();
+  ASSERT_TRUE(sleep.ok());
+  EXPECT_GT(sleep->count(), 0);
 }
 
 TEST_P(Asynchronous, OperationsOnOneKeyTakeEffectInTheirOrder) {

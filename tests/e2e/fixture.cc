@@ -134,6 +134,7 @@ ClientOptions How::options() const {
   options.timeout = timeout;
   options.token = token;
   options.polling = polling;
+  options.wait_for_room = wait_for_room;
   return options;
 }
 

@@ -33,6 +33,7 @@ struct How {
   std::chrono::milliseconds timeout{5000};
   std::string token{};
   Polling polling = Polling::kAdaptive;
+  bool wait_for_room = false;
 
   [[nodiscard]] ClientOptions options() const;
 };

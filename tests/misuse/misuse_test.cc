@@ -73,6 +73,8 @@ class Misuse : public testing::Test {
     ExpectRefused(client.Scan().status(), words);
     ExpectRefused(client.Clean(), words);
     ExpectRefused(client.Drain(), words);
+    ExpectRefused(client.Wait(std::chrono::seconds(1)).status(), words);
+    ExpectRefused(client.Arm().status(), words);
     ExpectRefused(client.ServerInfo().status(), words);
     ExpectRefused(client.ServerActivity().status(), words);
     EXPECT_EQ(client.Poll(), 0U);

@@ -39,6 +39,7 @@ class Process {
   // Waits until it ends by itself. After `limit` kills it, and fails the test.
   Ended Wait(std::chrono::seconds limit = std::chrono::seconds(60));
 
+  [[nodiscard]] pid_t pid() const { return pid_; }
   // The output so far.
   [[nodiscard]] std::string out() const;
   [[nodiscard]] std::string err() const;

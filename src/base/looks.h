@@ -1,9 +1,9 @@
-// Decides whether a call that waits looks for its answer before it sleeps.
+// Decides whether a thread that waits looks for its answer before it sleeps.
 #pragma once
 
 #include <cstdint>
 
-namespace erda::client {
+namespace erda {
 
 // To look pays if answers come soon. It does not pay if more threads wait than there are processors, and their answers
 // need a processor, too. That is so with a NIC in software, or with a server on the same machine. Then each look in
@@ -27,4 +27,4 @@ class Looks {
   uint32_t waits_ = 0;
 };
 
-}  // namespace erda::client
+}  // namespace erda

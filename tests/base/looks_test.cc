@@ -1,9 +1,9 @@
 // Some waits look before they sleep, and others sleep at once.
-#include "client/looks.h"
+#include "base/looks.h"
 
 #include <gtest/gtest.h>
 
-namespace erda::client {
+namespace erda {
 namespace {
 
 // Returns how many of `waits` waits look, if each look ends with this outcome.
@@ -47,4 +47,4 @@ TEST(LooksTest, OneLookThatPaysMakesEveryWaitLookAgain) {
 }
 
 }  // namespace
-}  // namespace erda::client
+}  // namespace erda
