@@ -130,10 +130,11 @@ TEST_F(YcsbTest, TheWarmUpIsNotMeasured) {
 
 TEST_F(YcsbTest, TakesWorkloadFilesAndPropertiesOfYcsb) {
   const auto server = StartServer();
-  WriteFile(Path("workloada"), "recordcount=100\noperationcount=200\nworkload=core\nreadproportion=0.5\n"
-                               "updateproportion=0.5\nrequestdistribution=zipfian\nfieldcount=2\nfieldlength=8\n");
-  json results = Results({"-P", Path("workloada"), "-p", "operationcount=300", "-p", "requestdistribution=uniform", "-threads",
-                          "2", "--records", "150", "-s", "--verify"});
+  WriteFile(Path("workloada"),
+            "recordcount=100\noperationcount=200\nworkload=core\nreadproportion=0.5\n"
+            "updateproportion=0.5\nrequestdistribution=zipfian\nfieldcount=2\nfieldlength=8\n");
+  json results = Results({"-P", Path("workloada"), "-p", "operationcount=300", "-p", "requestdistribution=uniform",
+                          "-threads", "2", "--records", "150", "-s", "--verify"});
   EXPECT_EQ(results["workload"], "A");
   EXPECT_EQ(results["distribution"], "uniform");
   EXPECT_EQ(results["operations"], 300);
@@ -169,13 +170,15 @@ TEST_F(YcsbTest, RunEndsAfterItsSeconds) {
   EXPECT_GE(run["seconds"], 0.2);
   EXPECT_LT(run["seconds"], 10);
   EXPECT_GT(run["operations"], 0);
-  EXPECT_EQ(run["operations"].get<uint64_t>(), run["get"]["count"].get<uint64_t>() + run["put"]["count"].get<uint64_t>());
+  EXPECT_EQ(run["operations"].get<uint64_t>(),
+            run["get"]["count"].get<uint64_t>() + run["put"]["count"].get<uint64_t>());
   StopServer(*server);
 }
 
 TEST_F(YcsbTest, SomeThreadsWriteBesideReaders) {
   const auto server = StartServer();
-  const json results = Results({"--writers", "1", "--threads", "3", "--records", "100", "--seconds", "0.3", "--verify"});
+  const json results =
+      Results({"--writers", "1", "--threads", "3", "--records", "100", "--seconds", "0.3", "--verify"});
   EXPECT_EQ(results["writers"], 1);
   EXPECT_GT(results["run"]["get"]["count"], 0);
   EXPECT_GT(results["run"]["put"]["count"], 0);
@@ -189,8 +192,8 @@ TEST_F(YcsbTest, CountsTheRecordsThatItInserts) {
   const int after = results["records_after"];
   EXPECT_GE(after - 100, results["run"]["put"]["count"].get<int>());
   // All of them are there.
-  EXPECT_EQ(Results({"-w", "C", "--no-load", "--records", std::to_string(after), "--operations", "5000", "--distribution",
-                     "uniform"})["not_found"],
+  EXPECT_EQ(Results({"-w", "C", "--no-load", "--records", std::to_string(after), "--operations", "5000",
+                     "--distribution", "uniform"})["not_found"],
             0);
   StopServer(*server);
 }
