@@ -2,12 +2,15 @@
 // (docs/format.md, "Flipped bits of an entry")
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/random.h"
 #include "base/test_hash.h"
+#include "format/object.h"
 #include "server/store.h"
 
 namespace erda::server {
@@ -209,6 +212,23 @@ TEST_F(RestTest, ReservationThatMeetsAFlippedAddressLosesNothing) {
     EndCheck();
     ExpectModel();
   }
+}
+
+// A client may have found the old version by the flipped entry before the check, and remember its location (I12).
+TEST_F(RestTest, VersionThatTheFlippedEntryNamedIsLeft) {
+  Make(4);
+  Put("key3", "second");
+  const auto& log = store_->versions().log();
+  const uint64_t old = log.OffsetOf(store_->geometry().HeadOf(HashKey("key3")), store_->WordOf("key3").old_address());
+  const auto header = [&] { return LoadAs<format::ObjectHeader>(store_->pool().bytes().subspan(old)); };
+  store_->pool().view().bytes[old + offsetof(format::ObjectHeader, flags)] &=
+      ~std::byte{format::ObjectHeader::kLeft};  // A power cut after the stop may have taken the mark.
+  ASSERT_FALSE(header().left());
+  FlipAtRest(SlotOf("key3"), 63);
+  ASSERT_EQ(store_->Get("key3"), "first");
+  EndCheck();
+  ExpectModel();
+  EXPECT_TRUE(header().left());
 }
 
 TEST_F(RestTest, NoBlockIsSplitBeforeTheCheck) {
