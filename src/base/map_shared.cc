@@ -29,9 +29,8 @@ std::span<std::byte> MapShared(int fd, size_t size, bool writable) {
     return {};
   }
   // A mapping ends at a page, also one of fewer bytes.
-  constexpr size_t kPage = 4096;
   if (before > 0) ::munmap(begin, before);
-  const size_t used = before + AlignUp(size, kPage);
+  const size_t used = before + AlignUp(size, kSmallPage);
   if (used < taken) ::munmap(begin + used, taken - used);
   return {at, size};
 }

@@ -6,7 +6,9 @@
 
 namespace erda {
 
-// The page that one entry of a higher table maps on x86-64.
+// The page of any mapping on x86-64, or a part of it.
+inline constexpr size_t kSmallPage = 4096;
+// The page that one entry of a higher table maps.
 inline constexpr size_t kLargePage = 2 << 20;
 
 // Maps the first `size` bytes. If they are as long as a large page, they begin at a multiple of it. Elsewhere no page

@@ -11,16 +11,14 @@ namespace erda::nvm {
 
 namespace {
 
-constexpr uint64_t kPage = 4096;
-
 // Older headers do not have these.
 constexpr int kPopulateWrite = 23;  // Since Linux 5.14.
 constexpr int kCollapse = 25;       // Since Linux 6.1. The settings of the system for large pages do not matter.
 
 // The advice takes whole pages.
 std::span<std::byte> PagesOf(std::span<std::byte> range) {
-  auto* const begin = reinterpret_cast<std::byte*>(AlignDown(reinterpret_cast<uintptr_t>(range.data()), kPage));
-  return {begin, AlignUp(static_cast<size_t>(range.data() + range.size() - begin), kPage)};
+  auto* const begin = reinterpret_cast<std::byte*>(AlignDown(reinterpret_cast<uintptr_t>(range.data()), kSmallPage));
+  return {begin, AlignUp(static_cast<size_t>(range.data() + range.size() - begin), kSmallPage)};
 }
 
 }  // namespace

@@ -18,13 +18,12 @@
 
 #include "base/boot.h"
 #include "base/bytes.h"
+#include "base/map_shared.h"
 #include "nvm/pages.h"
 
 namespace erda::nvm {
 
 namespace {
-
-constexpr uint64_t kPage = 4096;  // The page of any mapping on x86-64, or a part of it.
 
 class DramPool final : public Pool {
  public:
@@ -105,7 +104,7 @@ class FilePool final : public Pool {
   [[nodiscard]] bool written_back() const override { return !mapping_.is_pmem && !in_memory_; }
   [[nodiscard]] Ahead ahead() const override {
     if (mapping_.is_pmem) return Ahead::kNothing;
-    return in_memory_ ? Ahead::kLargePages : Ahead::kPages;
+    return in_memory_ ? Ahead::kLargePages : Ahead::kSmallPages;
   }
   void RemoveIfCreated() override {
     if (created_) ::unlink(path_.c_str());
@@ -219,7 +218,7 @@ Status FilePool::Sync(uint64_t offset, uint64_t size) {
   const bool all = offset == 0 && size == bytes_.size();
   if (is_device_ || (mapping_.is_pmem && !all)) return {};
   const int failed = all ? ::fdatasync(fds_.lock.get())
-                         : ::msync(bytes_.data() + AlignDown(offset, kPage), size + offset % kPage, MS_SYNC);
+                         : ::msync(bytes_.data() + AlignDown(offset, kSmallPage), size + offset % kSmallPage, MS_SYNC);
   return failed == 0 ? Status() : ErrnoStatus("cannot write pool " + path_ + " to its disk");
 }
 
@@ -266,7 +265,7 @@ Status FilePool::Widen(uint64_t kept, uint64_t size) {
 
 void Pool::MakeReady(uint64_t offset, uint64_t size) {
   const std::span<std::byte> range = bytes_.subspan(offset, size);
-  if (ahead() == Ahead::kPages) MakePages(range);
+  if (ahead() == Ahead::kSmallPages) MakePages(range);
   if (ahead() == Ahead::kLargePages) MakeLargePages(range);
 }
 

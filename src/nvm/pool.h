@@ -60,9 +60,9 @@ class Pool {
   [[nodiscard]] virtual bool written_back() const { return false; }
   // Which pages MakeReady makes.
   enum class Ahead : uint8_t {
-    kNothing,    // The medium's own pages are mapped: nothing is made.
-    kPages,      // A file on a disk.
-    kLargePages  // Memory on no disk.
+    kNothing,     // The medium's own pages are mapped: nothing is made.
+    kSmallPages,  // A file on a disk.
+    kLargePages   // Memory on no disk.
   };
   [[nodiscard]] virtual Ahead ahead() const { return Ahead::kNothing; }
   // Makes the pages of a range, so that the next stores there cause no fault in this process, and with large pages few
