@@ -226,7 +226,8 @@ TEST_F(SendQueueTest, FlushThatThrowsGoesOnWithTheSameRequest) {
   ASSERT_LT(queue_.room(), 1U) << "some are in the queue pair, and some wait";
   queue_.Close();
   std::vector<uint64_t> told;
-  for (bool throws = true;; throws = !throws) {
+  bool throws = true;  // at every other call
+  for (;;) {
     try {
       queue_.Flush([&](const PostedRequest& posted) {
         if (std::exchange(throws, !throws)) throw std::bad_alloc();

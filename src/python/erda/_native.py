@@ -62,7 +62,8 @@ _ERRORS: dict[int, type[Error]] = {
 
 class _ClientOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("ack", c_int), ("put_path", c_int), ("polling", c_int), ("queue_depth", c_uint32),
-                ("cache_entries", c_uint32), ("timeout_ms", c_int64), ("token", c_char_p), ("token_file", c_char_p)]
+                ("cache_entries", c_uint32), ("timeout_ms", c_int64), ("token", c_char_p), ("token_file", c_char_p),
+                ("wait_for_room", c_int)]
 
 
 class _PutOptions(ctypes.Structure):
