@@ -2,10 +2,15 @@
 
 namespace erda::server {
 
+bool MayOpenForEarlyCopies(const log::ShardLog& log, uint32_t head) {
+  constexpr uint32_t kForOthers = 2;
+  return log.regions().free_regions() > kForOthers && !log.regions().slots().IsCrowded(head);
+}
+
 CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted, bool may_take_last) {
   auto segment = wanted.end == 0 ? log.copies().Open(wanted.head) : std::nullopt;
   const bool begun = segment.has_value();
-  const bool has_room = may_take_last || log.regions().free_regions() > 1 || log.copies().Room(wanted.head) > 0;
+  const bool has_room = may_take_last || MayOpenForEarlyCopies(log, wanted.head) || log.copies().Room(wanted.head) > 0;
   if (!segment && has_room) segment = log.copies().Next(wanted.head, wanted.end);
   if (!segment) return NoSegmentOrder{};
   return SegmentOrder{.head = wanted.head,

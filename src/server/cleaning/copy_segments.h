@@ -6,8 +6,12 @@
 
 namespace erda::server {
 
-// Returns the order that answers the cleaner: the segment that an earlier server's cleaner left open in this head, or
-// the next one. Takes the last free region of the shard only if `may_take_last`.
+// Returns true if copies out of a held region may take one more free region in this head. They may gain nothing for
+// long. So two free regions stay, one for writers and one for other copies, and so does the last slot of the head.
+[[nodiscard]] bool MayOpenForEarlyCopies(const log::ShardLog& log, uint32_t head);
+
+// Returns the order that answers the cleaner. It names the segment that an earlier server's cleaner left open in this
+// head, or the next one. may_take_last: the copies may take what MayOpenForEarlyCopies keeps.
 [[nodiscard]] CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted, bool may_take_last);
 
 }  // namespace erda::server

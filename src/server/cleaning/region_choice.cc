@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/planted.h"
+#include "server/cleaning/copy_segments.h"
 
 namespace erda::server {
 
@@ -20,10 +21,9 @@ bool HasRoomForCopies(ShardLog& log, const ShardLog::LinkedRegion& region) {
   return log.regions().free_regions() > 0 || region.use.live_bytes <= log.copies().Room(region.head);
 }
 
-// Does the same for a region that is held. Its copies never take the shard's last free region: they may gain nothing
-// for long, and another region may need that one.
+// Does the same for a region that is held.
 bool HasRoomForEarlyCopies(ShardLog& log, const ShardLog::LinkedRegion& region) {
-  return log.regions().free_regions() > 1 || region.use.live_bytes <= log.copies().Room(region.head);
+  return MayOpenForEarlyCopies(log, region.head) || region.use.live_bytes <= log.copies().Room(region.head);
 }
 
 }  // namespace

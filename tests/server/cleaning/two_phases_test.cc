@@ -286,14 +286,45 @@ TEST(TwoPhasesCrashTest, PowerMayGoAtEachFenceOfBothPhases) {
 // --- Room
 
 // Regions that are let go give nothing before, so their copies must not take what others need.
-TEST_F(TwoPhasesTest, CopiesOutOfHeldRegionsLeaveTheLastFreeRegion) {
+TEST_F(TwoPhasesTest, CopiesOutOfHeldRegionsLeaveTheLastTwoFreeRegions) {
   for (SessionId session = 0; free_regions() > 2; ++session) {
     const Reserved held = store_->Reserve("held" + std::to_string(session), "value", session);
     ASSERT_EQ(held.code(), Code::kOk);
     FillAfter(held.outcome.address, 2);
   }
+  ASSERT_EQ(free_regions(), 2U);
   CleanAll();
-  EXPECT_GE(free_regions(), 1U);
+  EXPECT_EQ(free_regions(), 2U);
+  PutHere("more");
+  const uint32_t slot = SlotOf("more");
+  for (int i = 0; SlotOf("more") == slot && !HasFatalFailure(); ++i) {
+    ASSERT_LT(i, 1000);
+    PutHere("more");
+  }
+  ExpectAll();
+}
+
+// Other regions of the head need the slot for their copies, and give one back.
+TEST_F(TwoPhasesTest, CopiesOutOfHeldRegionsLeaveTheLastSlotOfAHead) {
+  MakeStore(Wish(150, 4096));
+  store_->CountKeys(store_->versions().index().size());
+  const log::HeadSlots& slots = store_->versions().log().regions().slots();
+  uint64_t next = 0;
+  const auto key_of_head = [&] {
+    while (store_->geometry().HeadOf(HashKey(Key(next))) != 0) ++next;
+    return Key(next++);
+  };
+  const std::string hot = key_of_head();
+  const Reserved held = store_->Reserve(key_of_head(), "value", kHolder);
+  ASSERT_EQ(held.code(), Code::kOk);
+  const uint32_t first = held.outcome.address.slot();
+  PutHere(hot);
+  for (bool live = true; SlotOf(hot) == first && !HasFatalFailure(); live = !live) PutHere(live ? key_of_head() : hot);
+  while (!slots.IsCrowded(0) && !HasFatalFailure()) PutHere(key_of_head());
+  ASSERT_GT(KeysIn(first), 3U);
+  ASSERT_TRUE(slots.FindUnused(0));
+  CleanAll();
+  EXPECT_TRUE(slots.FindUnused(0));
   ExpectAll();
 }
 
