@@ -62,8 +62,11 @@ class Client::Impl {
   Status Start(Body&& body) {
     const client::NestedTurn turn(turns_);
     if (!turn.is_mine()) return turns_.Refusal();
-    if (wait_for_room_ && !turn.is_nested()) MakeRoom();
-    return OrNoMemory<Status>(body);
+    const auto start = [&] {
+      if (wait_for_room_ && !turn.is_nested()) MakeRoom();
+      return body();
+    };
+    return OrNoMemory<Status>(start);
   }
   std::chrono::milliseconds Arm() {
     if (std::exchange(armed_, true)) engine_->Disarm();

@@ -100,11 +100,20 @@ Nanoseconds EventLoop::Arm() {
     return Nanoseconds(0);
   }
   Nanoseconds at_most = operations_.in_flight() > 0 ? deadlines_.between_checks() : kIdleSleep;
-  return connections_.links().queue().Arm(&at_most) ? at_most : Nanoseconds(0);
+  try {
+    return connections_.links().queue().Arm(&at_most) ? at_most : Nanoseconds(0);
+  } catch (const std::bad_alloc&) {
+    connections_.GiveUp();
+    return Nanoseconds(0);
+  }
 }
 
 void EventLoop::Disarm() {
-  connections_.links().queue().Disarm();
+  try {
+    connections_.links().queue().Disarm();
+  } catch (const std::bad_alloc&) {
+    connections_.GiveUp();
+  }
   deadlines_.OnWait();
 }
 

@@ -18,7 +18,7 @@ class SpinTime {
   [[nodiscard]] Nanoseconds now() const { return now_; }
   // Notes that work came to a shard that slept, this long after the last work.
   void CameAfter(Nanoseconds idle) {
-    now_ = idle <= kLongest * least_ ? std::min(2 * idle, kLongest * least_) : least_;
+    now_ = idle <= kLongest * least_ ? std::clamp(2 * idle, least_, kLongest * least_) : least_;
   }
 
  private:

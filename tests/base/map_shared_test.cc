@@ -1,5 +1,6 @@
 #include "base/map_shared.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -64,6 +65,20 @@ TEST(MapSharedTest, NoAddressesAreKeptBesideTheMapping) {
   EXPECT_EQ(MappedPages() - before, static_cast<int64_t>(size / 4096));
   ::munmap(bytes.data(), size);
   EXPECT_TRUE(MapShared(-1, size, true).empty());
+  EXPECT_EQ(MappedPages(), before);
+}
+
+// A hostile peer may send such a file again and again.
+TEST(MapSharedTest, RefusedFileLeavesTheOtherMappingsAlone) {
+  const size_t size = 2 * kLargePage;
+  const UniqueFd fd(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);
+  ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  (void)MappedPages();
+  const int64_t before = MappedPages();
+  errno = 0;
+  EXPECT_TRUE(MapShared(fd.get(), size, true).empty());
+  EXPECT_EQ(errno, EPERM);
   EXPECT_EQ(MappedPages(), before);
 }
 

@@ -1,8 +1,10 @@
 // Every call without memory: each allocation of its thread fails in turn, until the call succeeds.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -227,6 +229,48 @@ TEST_F(NoMemory, CallsThatConnectAgainEndWithAStatus) {
         return code;
       },
       lose);
+}
+
+// The client hears the answer to its connection when it ends the effect of Arm.
+TEST_F(NoMemory, EventLoopsThatConnectAgainEndWithAStatus) {
+  ClientOptions options;
+  options.queue_depth = 8;
+  client_ = *Client::Connect(address_, options);
+  EachFails(
+      "Poll",
+      [&] {
+        std::optional<Code> code;
+        const Status begun = client_->PutAsync("key", "value", [&](const Status& status) { code = status.code(); });
+        if (!begun.ok()) return begun.code();
+        while (!code) {
+          client_->Poll();
+          const auto sleep = client_->Arm();
+          if (code || !sleep.ok()) continue;
+          pollfd event{client_->descriptor(), POLLIN, 0};
+          (void)::poll(&event, 1, static_cast<int>(sleep->count()));
+        }
+        return *code;
+      },
+      [&] {
+        server_.reset();
+        while (client_->Put("key", "value").ok()) continue;  // The server is gone.
+        server_ = *Server::Open(Options());
+        ASSERT_TRUE(server_->Start().ok());
+      });
+}
+
+TEST_F(NoMemory, CallThatWaitsForRoomEndsWithAStatus) {
+  ClientOptions options;
+  options.queue_depth = 1;
+  options.wait_for_room = true;
+  client_ = *Client::Connect(address_, options);
+  bool runs = false;
+  ASSERT_TRUE(client_->PutAsync("key", "1", [](const Status&) { throw std::bad_alloc(); }).ok());
+  EXPECT_EQ(client_->PutAsync("key", "2", [&](const Status&) { runs = true; }).code(), Code::kResourceExhausted);
+  EXPECT_TRUE(client_->PutAsync("key", "3", [](const Status& status) { EXPECT_TRUE(status.ok()); }).ok());
+  EXPECT_TRUE(client_->Drain().ok());
+  EXPECT_FALSE(runs);
+  EXPECT_EQ(*client_->Get("key"), "3");
 }
 
 // The client must have a link for each shard that it may name. So it makes the links before it believes in the shards.

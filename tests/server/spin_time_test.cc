@@ -25,6 +25,13 @@ TEST(SpinTimeTest, SpinIsShortAgainWithoutWork) {
   EXPECT_EQ(spin.now(), microseconds(50));
 }
 
+// While processors are short, a shard sleeps before its time is over.
+TEST(SpinTimeTest, SpinIsNeverShorterThanTheOptionSays) {
+  SpinTime spin(microseconds(50));
+  spin.CameAfter(microseconds(5));
+  EXPECT_EQ(spin.now(), microseconds(50));
+}
+
 TEST(SpinTimeTest, SpinOfZeroStaysZero) {
   SpinTime spin(microseconds(0));
   spin.CameAfter(microseconds(1));

@@ -10,8 +10,9 @@ namespace erda::server {
 // long. So two free regions stay, one for writers and one for other copies, and so does the last slot of the head.
 [[nodiscard]] bool MayOpenForEarlyCopies(const log::ShardLog& log, uint32_t head);
 
-// Returns the order that answers the cleaner. It names the segment that an earlier server's cleaner left open in this
-// head, or the next one. may_take_last: the copies may take what MayOpenForEarlyCopies keeps.
+// Returns the order that answers the cleaner. An earlier server's cleaner may have left a segment open in this head.
+// Then the order names that one. Otherwise it names the next segment. may_take_last: the copies may take what
+// MayOpenForEarlyCopies keeps.
 [[nodiscard]] CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted, bool may_take_last);
 
 }  // namespace erda::server
