@@ -56,7 +56,7 @@ int64_t MappedPages() {
   return pages;
 }
 
-TEST(MapSharedTest, NoAddressesAreKeptBesideTheMapping) {
+TEST(MapSharedNoSanitizerTest, NoAddressesAreKeptBesideTheMapping) {
   const size_t size = kLargePage + 4096;
   const UniqueFd fd = File(size);
   (void)MappedPages();  // Its first call maps memory of the library.
@@ -69,7 +69,7 @@ TEST(MapSharedTest, NoAddressesAreKeptBesideTheMapping) {
 }
 
 // A hostile peer may send such a file again and again.
-TEST(MapSharedTest, RefusedFileLeavesTheOtherMappingsAlone) {
+TEST(MapSharedNoSanitizerTest, RefusedFileLeavesTheOtherMappingsAlone) {
   const size_t size = 2 * kLargePage;
   const UniqueFd fd(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);

@@ -54,7 +54,8 @@ bool KernelMakesLargePages() {
   return ::madvise(memory->bytes().data(), kLargePage, kCollapse) == 0;
 }
 
-class PagesTest : public testing::Test {
+// A sanitizer's memory beside each page has faults, too.
+class PagesNoSanitizerTest : public testing::Test {
  protected:
   static constexpr size_t kSize = 4 * kLargePage;
   void SetUp() override {
@@ -67,27 +68,27 @@ class PagesTest : public testing::Test {
   SharedMemory memory_;
 };
 
-TEST_F(PagesTest, AStoreIntoAPageThatNobodyMadeFaults) { EXPECT_EQ(FaultsOfStores(bytes()), kSize / kPage); }
+TEST_F(PagesNoSanitizerTest, AStoreIntoAPageThatNobodyMadeFaults) { EXPECT_EQ(FaultsOfStores(bytes()), kSize / kPage); }
 
-TEST_F(PagesTest, AStoreIntoAMadePageDoesNotFault) {
+TEST_F(PagesNoSanitizerTest, AStoreIntoAMadePageDoesNotFault) {
   MakePages(bytes());
   EXPECT_EQ(FaultsOfStores(bytes()), 0);
 }
 
-TEST_F(PagesTest, OnlyThePagesOfTheRangeAreMade) {
+TEST_F(PagesNoSanitizerTest, OnlyThePagesOfTheRangeAreMade) {
   MakePages(bytes().subspan(kPage + 1, kPage));  // the second page and the third
   EXPECT_EQ(FaultsOfStores(bytes().subspan(kPage, 2 * kPage)), 0);
   EXPECT_EQ(FaultsOfStores(bytes().first(kPage)), 1);
   EXPECT_EQ(FaultsOfStores(bytes().subspan(3 * kPage, kPage)), 1);
 }
 
-TEST_F(PagesTest, AnEmptyRangeHasNoPages) {
+TEST_F(PagesNoSanitizerTest, AnEmptyRangeHasNoPages) {
   MakePages(bytes().first(0));
   MakeLargePages(bytes().first(0));
   EXPECT_EQ(FaultsOfStores(bytes().first(kPage)), 1);
 }
 
-TEST_F(PagesTest, AnotherMappingHasOneFaultForALargePage) {
+TEST_F(PagesNoSanitizerTest, AnotherMappingHasOneFaultForALargePage) {
   const SecondMapping other(memory_.view(), kSize);
   ASSERT_EQ(other.bytes().size(), kSize);
   MakeLargePages(bytes());
@@ -100,13 +101,13 @@ TEST_F(PagesTest, AnotherMappingHasOneFaultForALargePage) {
   }
 }
 
-TEST_F(PagesTest, PartsOfALargePageAreMadePageByPage) {
+TEST_F(PagesNoSanitizerTest, PartsOfALargePageAreMadePageByPage) {
   MakeLargePages(bytes().subspan(kLargePage - 3 * kPage, kLargePage));
   EXPECT_EQ(FaultsOfStores(bytes().subspan(kLargePage - 3 * kPage, kLargePage)), 0);
   EXPECT_EQ(FaultsOfStores(bytes().first(kPage)), 1);
 }
 
-TEST_F(PagesTest, NoByteChanges) {
+TEST_F(PagesNoSanitizerTest, NoByteChanges) {
   for (size_t at = 0; at < kSize; at += 1000) bytes()[at] = static_cast<std::byte>(at / 1000);
   const std::vector<std::byte> before(bytes().begin(), bytes().end());
   MakePages(bytes().first(kLargePage));
@@ -114,7 +115,7 @@ TEST_F(PagesTest, NoByteChanges) {
   EXPECT_TRUE(std::ranges::equal(bytes(), before));
 }
 
-TEST_F(PagesTest, MemoryThatIsNotMappedIsLeftAlone) {
+TEST_F(PagesNoSanitizerTest, MemoryThatIsNotMappedIsLeftAlone) {
   std::byte* const begin = bytes().data();
   ASSERT_EQ(::munmap(begin + kLargePage, kLargePage), 0);
   MakeLargePages(bytes());  // the kernel refuses the second large page
@@ -125,7 +126,9 @@ TEST_F(PagesTest, MemoryThatIsNotMappedIsLeftAlone) {
 
 // --- Pool::MakeReady
 
-TEST_F(PoolTest, StoresIntoReadyBytesOfADramPoolDoNotFault) {
+class ReadyPoolNoSanitizerTest : public PoolTest {};
+
+TEST_F(ReadyPoolNoSanitizerTest, StoresIntoReadyBytesOfADramPoolDoNotFault) {
   const auto pool = MustOpen("dram:", 4 * kLargePage);
   ASSERT_NE(pool, nullptr);
   EXPECT_EQ(pool->ahead(), Pool::Ahead::kLargePages);
@@ -133,7 +136,7 @@ TEST_F(PoolTest, StoresIntoReadyBytesOfADramPoolDoNotFault) {
   EXPECT_LE(FaultsOfStores(pool->view().bytes.subspan(kLargePage, 2 * kLargePage)), 2);
 }
 
-TEST_F(PoolTest, StoresIntoReadyBytesOfAFileDoNotFault) {
+TEST_F(ReadyPoolNoSanitizerTest, StoresIntoReadyBytesOfAFileDoNotFault) {
   const auto pool = MustOpen(pool_path(), 4 * kLargePage);
   ASSERT_NE(pool, nullptr);
   ASSERT_NE(pool->ahead(), Pool::Ahead::kNothing);

@@ -28,10 +28,11 @@ int64_t FaultsOfThisThread() {
   return usage.ru_minflt;
 }
 
-// A store over a pool of regions of 8 MiB, which is a file or in DRAM, with the two sides of its pages.
-class PagesAheadTest : public testing::TestWithParam<const char*> {
+// A store over a pool of regions of 8 MiB, which is a file or in DRAM, with the two sides of its pages. A sanitizer's
+// memory beside each page has faults, too.
+class PagesAheadNoSanitizerTest : public testing::TestWithParam<const char*> {
  protected:
-  PagesAheadTest() {
+  PagesAheadNoSanitizerTest() {
     StoreOptions options;
     options.wish = {96 * kMiB, 1, 8 * kMiB, 2 * kMiB, 4096};
     const std::string path = *GetParam() == 'd' ? GetParam() : folder_ / GetParam();
@@ -89,7 +90,7 @@ constexpr uint64_t kPut = 28 * kMiB;
 constexpr int64_t kOtherFaults = 64;
 
 // The kernel gives DRAM page by page. A file system may give a file more with one fault.
-TEST_P(PagesAheadTest, WithoutItPutsIntoANewPoolMakeThePages) {
+TEST_P(PagesAheadNoSanitizerTest, WithoutItPutsIntoANewPoolMakeThePages) {
   if (*GetParam() == 'd') {
     EXPECT_GT(FaultsOfPuts(kPut, false), static_cast<int64_t>(kPut / kPage) / 2);
   } else {
@@ -98,7 +99,7 @@ TEST_P(PagesAheadTest, WithoutItPutsIntoANewPoolMakeThePages) {
   }
 }
 
-TEST_P(PagesAheadTest, ThePagesAfterTheEndOfTheLogAreInMemory) {
+TEST_P(PagesAheadNoSanitizerTest, ThePagesAfterTheEndOfTheLogAreInMemory) {
   ahead_->Begin();
   Make();
   for (int i = 0; i < 20; ++i) {
@@ -108,13 +109,13 @@ TEST_P(PagesAheadTest, ThePagesAfterTheEndOfTheLogAreInMemory) {
   }
 }
 
-TEST_P(PagesAheadTest, PutsIntoPagesThatAreReadyDoNotFault) {
+TEST_P(PagesAheadNoSanitizerTest, PutsIntoPagesThatAreReadyDoNotFault) {
   ahead_->Begin();
   Make();
   EXPECT_LT(FaultsOfPuts(kPut, true), kOtherFaults);
 }
 
-TEST_P(PagesAheadTest, PagesAreMadeNoFurtherThanALittleAhead) {
+TEST_P(PagesAheadNoSanitizerTest, PagesAreMadeNoFurtherThanALittleAhead) {
   ahead_->Begin();
   uint64_t ordered = 0;
   while (const auto order = queues_.pages.queue.Pop()) {
@@ -126,7 +127,7 @@ TEST_P(PagesAheadTest, PagesAreMadeNoFurtherThanALittleAhead) {
 }
 
 // A store into a large page waits while the kernel makes it.
-TEST_P(PagesAheadTest, PagesThatTheLogMayHaveReachedAreNotMade) {
+TEST_P(PagesAheadNoSanitizerTest, PagesThatTheLogMayHaveReachedAreNotMade) {
   const uint64_t late = store_->geometry().RegionOffset(2);
   ASSERT_TRUE(queues_.pages.queue.Push({late, 4 * kMiB, 10 * kMiB}));
   queues_.pages.appended = 10 * kMiB - kMiB / 2;
@@ -135,7 +136,7 @@ TEST_P(PagesAheadTest, PagesThatTheLogMayHaveReachedAreNotMade) {
   EXPECT_TRUE(IsInMemory(late + 2 * kMiB, 2 * kMiB));  // the log is there after 2 MiB more
 }
 
-TEST_P(PagesAheadTest, AFullQueueOfOrdersLosesNoPages) {
+TEST_P(PagesAheadNoSanitizerTest, AFullQueueOfOrdersLosesNoPages) {
   ahead_->Begin();
   while (queues_.pages.queue.Push({0, 1})) {
   }
@@ -148,7 +149,7 @@ TEST_P(PagesAheadTest, AFullQueueOfOrdersLosesNoPages) {
   EXPECT_LT(FaultsOfPuts(kPut / 2, true), kOtherFaults);
 }
 
-TEST_P(PagesAheadTest, OrdersStayInTheShardsRegions) {
+TEST_P(PagesAheadNoSanitizerTest, OrdersStayInTheShardsRegions) {
   ahead_->Begin();
   const auto& geometry = store_->geometry();
   for (int i = 0; i < 60; ++i) {
@@ -165,7 +166,7 @@ TEST_P(PagesAheadTest, OrdersStayInTheShardsRegions) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Medium, PagesAheadTest, testing::Values("dram:", "file"));
+INSTANTIATE_TEST_SUITE_P(Medium, PagesAheadNoSanitizerTest, testing::Values("dram:", "file"));
 
 TEST(PagesAheadOfAMediumTest, AMediumThatMapsItsOwnPagesGetsNoOrders) {
   Store store;
