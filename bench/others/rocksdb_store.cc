@@ -16,7 +16,7 @@
 namespace erda::bench {
 namespace {
 
-constexpr std::array<FileAddress::Option, 2> kOptions = {{{"sync", false}, {"cache", true}}};
+constexpr std::array<FileAddress::Option, 2> kRocksdbOptions = {{{"sync", false}, {"cache", true}}};
 constexpr uint64_t kCacheBytes = uint64_t{1} << 30;
 constexpr double kFilterBits = 10;
 
@@ -43,7 +43,7 @@ struct RocksdbStore::Database {
 };
 
 Result<std::shared_ptr<RocksdbStore::Database>> RocksdbStore::Database::Open(const std::string& address) {
-  const auto parsed = FileAddress::Parse("rocksdb", address, kOptions);
+  const auto parsed = FileAddress::Parse("rocksdb", address, kRocksdbOptions);
   if (!parsed.ok()) return parsed.status();
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(parsed->size("cache", kCacheBytes));
