@@ -63,7 +63,7 @@ class Workers {
     if (!board.ok()) return board.status();
     board_ = *std::move(board);
     for (uint64_t i = 0; i < busy.processes; ++i) {
-      const auto status = Start(busy.read ? "get" : "compute", i + 1, busy.pinned ? static_cast<int>(i) : -1);
+      Status status = Start(busy.read ? "get" : "compute", i + 1, busy.pinned ? static_cast<int>(i) : -1);
       if (!status.ok()) return status;
     }
     return {};
@@ -198,6 +198,7 @@ Line MedianOf(const std::vector<Line>& lines) {
        {&Line::updates, &Line::p50_us, &Line::p99_us, &Line::gets, &Line::gets_alone, &Line::busy_share,
         &Line::writer_us, &Line::server_us, &Line::writer_sleeps, &Line::server_sleeps, &Line::preempted}) {
     std::vector<double> figures;
+    figures.reserve(lines.size());
     for (const Line& line : lines) figures.push_back(line.*figure);
     std::ranges::sort(figures);
     median.*figure = (figures[(figures.size() - 1) / 2] + figures[figures.size() / 2]) / 2;
