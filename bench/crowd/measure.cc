@@ -126,15 +126,10 @@ Status RunStep(const Settings& settings, Client& client, Step& step) {
 Result<Report> Measure(const Settings& settings, const std::string& program) {
   AllowDescriptors();
   const floors::TemporaryFolder folder;
-  if (folder.path().empty()) return Status(Code::kInternal, "cannot make a folder for a socket");
-  const auto address = floors::OwnAddress("", folder);
-  if (!address.ok()) return address.status();
-  floors::ServeSettings serve;
-  serve.address = *address;
-  serve.pool = "dram:";
-  serve.pool_size = uint64_t{256} << 20;
-  serve.max_clients = static_cast<uint32_t>(settings.silent.back() + 2);
-  auto server = floors::ServerProcess::StartBeside(program, serve);
+  auto serve = floors::ServeInDram(folder);
+  if (!serve.ok()) return serve.status();
+  serve->max_clients = static_cast<uint32_t>(settings.silent.back() + 2);
+  auto server = floors::ServerProcess::StartBeside(program, *serve);
   if (!server.ok()) return server.status();
   auto client = Client::Connect((*server)->ready().address, {});
   if (!client.ok()) return client.status();

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "bench/floors/memory_work.h"
 #include "bench/floors/perftest.h"
 #include "bench/floors/raw.h"
 #include "bench/floors/server_process.h"
@@ -28,7 +29,6 @@ namespace erda::floors {
 namespace {
 
 using Time = std::chrono::steady_clock;
-using Key = std::array<char, kKeyBytes>;
 
 // Each kind has a turn in each round. So a run of fewer rounds has fewer operations, but the same ratios.
 constexpr uint64_t kRoundsMin = 3;
@@ -93,7 +93,7 @@ class Measurement {
     if (!raw.ok()) return raw.status();
     raw_ = *std::move(raw);
     std::copy(AsBytes(value_).begin(), AsBytes(value_).end(), raw_->body().begin() + format::kChecksumBytes);
-    PrepareMemoryWork();
+    memory_work_.Prepare(std::span(keys_).first(places_), value_);
     return Fill();
   }
 
@@ -304,39 +304,6 @@ class Measurement {
     return state.status;
   }
 
-  // Prepares the memory work of a get, as if the fabric cost nothing. That work is to hash the key, fetch the object,
-  // verify it, compare the key, and give the value to the caller.
-  void PrepareMemoryWork() {
-    objects_.resize(places_ * stride_);
-    fetched_.resize(stride_);
-    for (uint64_t i = 0; i < places_; ++i) {
-      const std::string_view key = KeyAt(i);
-      format::ObjectHeader header{};
-      header.key_size = kKeyBytes;
-      header.kind = static_cast<uint8_t>(format::ObjectKind::kValue);
-      header.value_size = static_cast<uint32_t>(value_.size());
-      header.version = i + 1;
-      header.key_hash = HashKey(key, kRawHashSeed);
-      header.header_crc = format::HeaderCrc(kRawPlace, header, key);
-      const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value_));
-      std::byte* at = objects_.data() + i * stride_;
-      std::memcpy(at, &header, sizeof(header));
-      std::memcpy(at + format::kLabelOffset, key.data(), key.size());
-      std::memcpy(at + format::ChecksumOffset(kKeyBytes), &checksum, sizeof(checksum));
-      std::copy(value_.begin(), value_.end(), reinterpret_cast<char*>(at + format::ValueOffset(kKeyBytes)));
-    }
-  }
-  Status MemoryWork(uint64_t i) {
-    const std::string_view key = KeyAt(i % places_);
-    const uint64_t bytes = ObjectReadBytes(settings_.value_bytes);
-    std::memcpy(fetched_.data(), objects_.data() + i % places_ * stride_, bytes);
-    const auto view = format::InspectObject(kRawPlace, std::span(fetched_).first(bytes));
-    const bool whole = view.state == format::ObjectState::kWhole && view.header.key_hash == HashKey(key, kRawHashSeed);
-    if (!whole || view.key != key) return Status(Code::kInternal, "an object in memory does not verify");
-    std::copy(view.value.begin(), view.value.end(), read_.begin());
-    return {};
-  }
-
   Status Round() {
     const uint64_t object = ObjectReadBytes(settings_.value_bytes);
     const auto read_small = [this](uint64_t i) { return raw_->Read(PlaceAt(i), kSmallReadBytes); };
@@ -376,7 +343,7 @@ class Measurement {
     }
     if (status.ok()) status = WarmUp();
     if (status.ok()) status = Turn(Figure::kGetWarm, [this](uint64_t i) { return GetBy(*warm_, i); });
-    if (status.ok()) status = Turn(Figure::kMemoryWork, [this](uint64_t i) { return MemoryWork(i); });
+    if (status.ok()) status = Turn(Figure::kMemoryWork, [this](uint64_t i) { return memory_work_.Get(i); });
     if (status.ok()) {
       status = DeepTurn(Figure::kRawReadsDeep, [this, object](uint64_t first, uint64_t count) {
         return raw_->ReadMany(count, object, [this, first](uint64_t i) { return PlaceAt(first + i); });
@@ -446,9 +413,8 @@ class Measurement {
   std::unique_ptr<Client> delegate_;
   std::unique_ptr<Client> trusted_;  // Clients of the other servers.
   std::unique_ptr<Client> guarded_;
-  std::unique_ptr<Client> warm_;    // Remembers locations.
-  std::vector<std::byte> objects_;  // The objects of MemoryWork.
-  std::vector<std::byte> fetched_;
+  std::unique_ptr<Client> warm_;  // Remembers locations.
+  MemoryWork memory_work_;
   std::unique_ptr<RawClient> raw_;
 };
 

@@ -157,6 +157,16 @@ Result<std::string> OwnAddress(const std::string& address, const TemporaryFolder
   return "shm:" + folder.path() + "/socket";
 }
 
+Result<ServeSettings> ServeInDram(const TemporaryFolder& folder) {
+  auto address = OwnAddress("", folder);
+  if (!address.ok()) return address.status();
+  ServeSettings serve;
+  serve.address = *std::move(address);
+  serve.pool = "dram:";
+  serve.pool_size = uint64_t{256} << 20;
+  return serve;
+}
+
 Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const std::string& program, const ServeSettings& settings) {
   std::vector<std::string> command = {program,           kServeCommand,
                                       "--address",       settings.address,

@@ -42,6 +42,9 @@ void StayOnOneProcessor(Side side);
 // Returns the address of a benchmark's server: `address`, or a socket in the folder if `address` is empty.
 [[nodiscard]] Result<std::string> OwnAddress(const std::string& address, const TemporaryFolder& folder);
 
+// Returns the settings of a benchmark's server that listens in the folder, with a pool in DRAM for a small load.
+[[nodiscard]] Result<ServeSettings> ServeInDram(const TemporaryFolder& folder);
+
 class ServerProcess {
  public:
   struct Ready {

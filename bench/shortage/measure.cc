@@ -215,13 +215,9 @@ Server ServerOf(const std::string& text) {
 
 Result<Report> Measure(const Settings& settings, const std::string& program) {
   const floors::TemporaryFolder folder;
-  const auto address = floors::OwnAddress("", folder);
-  if (!address.ok()) return address.status();
-  floors::ServeSettings serve;
-  serve.address = *address;
-  serve.pool = "dram:";
-  serve.pool_size = uint64_t{256} << 20;
-  auto own = floors::ServerProcess::Start(program, serve);
+  const auto serve = floors::ServeInDram(folder);
+  if (!serve.ok()) return serve.status();
+  auto own = floors::ServerProcess::Start(program, *serve);
   if (!own.ok()) return own.status();
   std::vector<Server> servers = {{"erda", (*own)->ready().address, (*own)->ready().pid}};
   for (const std::string& text : settings.also) servers.push_back(ServerOf(text));

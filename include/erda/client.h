@@ -198,8 +198,8 @@ class ERDA_EXPORT Client {
   // The shard judges a condition by the value that a get would return at that moment. While another client writes a
   // large value to the key, that value is undecided, and the operation waits. After some three seconds the server ends
   // the connection of each client that makes the operation wait, one after the other. The operation may end with
-  // kTimeout if there are several such clients, or if others keep writing large values to the key. A damaged value
-  // whose header is sound still has its version. A put with that version repairs it.
+  // kTimeout if there are several such clients, or if others keep writing large values to the key. If the bytes
+  // of a value are damaged, but not its header, its version is still known. A put on condition of it repairs the value.
   Result<Versioned> GetVersioned(std::string_view key);
   Result<uint64_t> Put(std::string_view key, std::string_view value, const PutOptions& options);
   Status Delete(std::string_view key, const DeleteOptions& options);  // Returns kConflict also if the key is absent.

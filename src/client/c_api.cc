@@ -12,6 +12,7 @@
 
 #include "base/c_activity.h"
 #include "client/access.h"
+#include "client/c_options.h"
 #include "client/c_results.h"
 #include "erda/client.h"
 #include "erda/erda.h"
@@ -26,30 +27,8 @@ struct erda_client_buffer {
 namespace erda::c_api {
 namespace {
 
-// The sizes that these structures had in the first version of the API.
-constexpr size_t kClientOptionsLeast = offsetof(erda_client_options, wait_for_room);
-constexpr size_t kPutOptionsLeast = sizeof(erda_put_options);
-constexpr size_t kDeleteOptionsLeast = sizeof(erda_delete_options);
-constexpr size_t kScanOptionsLeast = sizeof(erda_scan_options);
+// The size that the structure had in the first version of the API.
 constexpr size_t kStatsLeast = sizeof(erda_client_stats);
-
-erda_client_options DefaultClientOptions() noexcept {
-  const ClientOptions defaults;
-  erda_client_options options{};
-  options.size = sizeof(options);
-  options.ack = static_cast<int>(defaults.ack);
-  options.put_path = static_cast<int>(defaults.put_path);
-  options.polling = static_cast<int>(defaults.polling);
-  options.queue_depth = defaults.queue_depth;
-  options.cache_entries = defaults.cache_entries;
-  options.timeout_ms = defaults.timeout.count();
-  options.wait_for_room = defaults.wait_for_room ? 1 : 0;
-  return options;
-}
-erda_scan_options DefaultScanOptions() noexcept {
-  const ScanOptions defaults;
-  return {sizeof(erda_scan_options), defaults.cursor, defaults.keys, defaults.bytes, defaults.values ? 1 : 0};
-}
 
 Status Check(const erda_client* client) { return client == nullptr ? Missing("the client") : Status(); }
 
@@ -64,21 +43,6 @@ erda_bytes BytesOf(std::string_view view) { return {view.data(), view.size()}; }
 Status Check(const erda_client* client, const void* key, size_t key_size) {
   if (auto status = Check(client); !status.ok()) return status;
   return CheckBytes(key, key_size, "the key");
-}
-
-Status ToPutOptions(const erda_put_options* options, PutOptions* to) {
-  erda_put_options known{};
-  if (auto status = ReadOptions(options, kPutOptionsLeast, &known); !status.ok()) return status;
-  if (known.conditional != 0) to->if_version = known.if_version;
-  if (known.ttl_ms != 0) to->ttl = std::chrono::milliseconds(known.ttl_ms);
-  return {};
-}
-
-Status ToDeleteOptions(const erda_delete_options* options, DeleteOptions* to) {
-  erda_delete_options known{};
-  if (auto status = ReadOptions(options, kDeleteOptionsLeast, &known); !status.ok()) return status;
-  if (known.conditional != 0) to->if_version = known.if_version;
-  return {};
 }
 
 // These copy the outcome of a C++ call into the result of a C callback.
@@ -150,38 +114,13 @@ const char* erda_client_code_name(erda_code code) noexcept {
 
 void erda_client_free(void* allocated) noexcept { std::free(allocated); }
 
-void erda_client_options_init(erda_client_options* options, size_t size) noexcept {
-  erda::c_api::SetDefaults(options, size, erda::c_api::kClientOptionsLeast, erda::c_api::DefaultClientOptions());
-}
-void erda_client_put_options_init(erda_put_options* options, size_t size) noexcept {
-  erda::c_api::SetDefaults(options, size, erda::c_api::kPutOptionsLeast, {});
-}
-void erda_client_delete_options_init(erda_delete_options* options, size_t size) noexcept {
-  erda::c_api::SetDefaults(options, size, erda::c_api::kDeleteOptionsLeast, {});
-}
-void erda_client_scan_options_init(erda_scan_options* options, size_t size) noexcept {
-  erda::c_api::SetDefaults(options, size, erda::c_api::kScanOptionsLeast, erda::c_api::DefaultScanOptions());
-}
-
 erda_code erda_client_connect(const char* address, const erda_client_options* options, erda_client** client) noexcept {
   return Guarded([&]() -> Status {
     if (client == nullptr) return erda::c_api::Missing("the place for the client");
     *client = nullptr;
     if (address == nullptr) return erda::c_api::Missing("the address");
-    auto known = erda::c_api::DefaultClientOptions();
-    if (auto status = erda::c_api::ReadOptions(options, erda::c_api::kClientOptionsLeast, &known); !status.ok()) {
-      return status;
-    }
     erda::ClientOptions how;
-    how.ack = erda::c_api::EnumOf<erda::Ack>(known.ack);
-    how.put_path = erda::c_api::EnumOf<erda::PutPath>(known.put_path);
-    how.polling = erda::c_api::EnumOf<erda::Polling>(known.polling);
-    how.queue_depth = known.queue_depth;
-    how.cache_entries = known.cache_entries;
-    how.timeout = std::chrono::milliseconds(known.timeout_ms);
-    if (known.token != nullptr) how.token = known.token;
-    if (known.token_file != nullptr) how.token_file = known.token_file;
-    how.wait_for_room = known.wait_for_room != 0;
+    if (auto status = erda::c_api::ToClientOptions(options, &how); !status.ok()) return status;
     auto connected = erda::Client::Connect(address, std::move(how));
     if (!connected.ok()) return connected.status();
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): Guarded catches it
@@ -278,12 +217,9 @@ erda_code erda_client_scan(erda_client* client, const erda_scan_options* options
     if (page == nullptr) return erda::c_api::Missing("the place for the page");
     *page = nullptr;
     if (auto status = erda::c_api::Check(client); !status.ok()) return status;
-    auto known = erda::c_api::DefaultScanOptions();
-    if (auto status = erda::c_api::ReadOptions(options, erda::c_api::kScanOptionsLeast, &known); !status.ok()) {
-      return status;
-    }
-    const auto read = client->client->Scan(
-        {.cursor = known.cursor, .keys = known.keys, .bytes = known.bytes, .values = known.values != 0});
+    erda::ScanOptions how;
+    if (auto status = erda::c_api::ToScanOptions(options, &how); !status.ok()) return status;
+    const auto read = client->client->Scan(how);
     if (!read.ok()) return read.status();
     *page = erda::c_api::CopyPage(*read);
     return {};

@@ -77,6 +77,14 @@ class ObserverTest : public testing::Test {
   [[nodiscard]] std::optional<Slot> Find(uint64_t key) const {
     return observed_->Find(key, [](Slot, const IndexEntry&) { return true; });
   }
+  // Opens an index whose slots are counted, with one entry. The key's head is 1 of 2. Returns the entry's slot.
+  Slot OpenWith(EntryWord word) {
+    const uint64_t key = 0xb0000077;
+    Open(0);
+    EXPECT_TRUE(observed_->Count(observed_->size()));
+    EXPECT_TRUE(Insert(key, word));
+    return Find(key).value();
+  }
   // Returns the names in all slots as they are now.
   [[nodiscard]] Names FreshCount() const {
     Names names;
@@ -93,13 +101,9 @@ class ObserverTest : public testing::Test {
 };
 
 TEST_F(ObserverTest, HearsOfEachChangeOnce) {
-  Open(0);
-  ASSERT_TRUE(observed_->Count(observed_->size()));
-  const uint64_t key = 0xb0000077;  // Its head is 1 of 2.
   const EntryWord first = WordOf(5);
   const EntryWord second = first.Published(LogAddress(6));
-  ASSERT_TRUE(Insert(key, first));
-  const Slot slot = *Find(key);
+  const Slot slot = OpenWith(first);
   observed_->StoreWord(slot, second);
   observed_->StoreWordLazily(slot, second.Settled());
   observed_->StoreSizeHint(slot, 1000);
@@ -111,12 +115,8 @@ TEST_F(ObserverTest, HearsOfEachChangeOnce) {
 }
 
 TEST_F(ObserverTest, HearsOfAPublishedAndSettledChangeOnceAndLater) {
-  Open(0);
-  ASSERT_TRUE(observed_->Count(observed_->size()));
-  const uint64_t key = 0xb0000077;  // Its head is 1 of 2.
   const EntryWord first = WordOf(5).Settled();
-  ASSERT_TRUE(Insert(key, first));
-  const Slot slot = *Find(key);
+  const Slot slot = OpenWith(first);
   const EntryChange change{1, first, first.Published(LogAddress(6))};
   const EntryWord second = change.after.Settled();
   observed_->Publish(slot, change);
@@ -143,12 +143,8 @@ TEST_F(ObserverTest, HearsOfAPublishedAndSettledChangeOnceAndLater) {
 }
 
 TEST_F(ObserverTest, HearsOfAPublishedChangeOfKnownObjectsByThese) {
-  Open(0);
-  ASSERT_TRUE(observed_->Count(observed_->size()));
-  const uint64_t key = 0xb0000077;  // Its head is 1 of 2.
   const EntryWord first = WordOf(5).Settled();
-  ASSERT_TRUE(Insert(key, first));
-  const Slot slot = *Find(key);
+  const Slot slot = OpenWith(first);
   const EntryChange change{1, first, first.Published(LogAddress(6)), 4096, 128, 256};
   const size_t stored = told_->stored.size();
   told_->on_left = [&] { EXPECT_EQ(observed_->WordAt(slot), first) << "(I12) the mark comes before the store"; };

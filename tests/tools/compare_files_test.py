@@ -11,6 +11,7 @@ import time
 import types
 import unittest
 
+import origins
 from balance import unbalanced
 from comparison import stores, stores_measure, stores_output
 from comparison.stores_measure import PARTS, Cell, Measured, Plan, cells_of
@@ -52,10 +53,7 @@ def figures(of: Plan, times=None, tail: float = 1.0) -> stores_output.Figures:
 
 
 def origin(file_system="ext4"):
-    return {"machine": {"processor": "P", "processors": 2, "memory_bytes": 2**34, "virtual": False, "kernel": "6.1", "system": "S",
-                        "load_average": 0.5, "time": "2026-01-01 00:00 UTC"},
-            "commit": {"hash": "a" * 40, "date": "d", "changed_files": 0}, "file_system": file_system,
-            "versions": {"LMDB": "0.9 <&>"}, "command": "tools/compare", "servers": {"erda": "erda-server"}}
+    return origins.origin({"LMDB": "0.9 <&>"}, {"erda": "erda-server"}, file_system)
 
 
 class WhoWins(unittest.TestCase):

@@ -5,6 +5,7 @@ import pathlib
 import re
 import unittest
 
+import origins
 from balance import unbalanced
 from comparison import output, systems
 from comparison.measure import Measured, Plan, cells_of
@@ -34,10 +35,7 @@ def figures(of: Plan) -> output.Figures:
 
 
 def origin(file_system="ext4"):
-    return {"machine": {"processor": "P", "processors": 2, "memory_bytes": 2**34, "virtual": False, "kernel": "6.1", "system": "S",
-                        "load_average": 0.5, "time": "2026-01-01 00:00 UTC"},
-            "commit": {"hash": "a" * 40, "date": "d", "changed_files": 0}, "file_system": file_system,
-            "versions": {"Redis": "7 <&>"}, "command": "tools/compare", "servers": {"redis": "redis-server"}}
+    return origins.origin({"Redis": "7 <&>"}, {"redis": "redis-server"}, file_system)
 
 
 class Ratios(unittest.TestCase):
