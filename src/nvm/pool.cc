@@ -35,7 +35,7 @@ class DramPool final : public Pool {
   [[nodiscard]] MemoryView view() const override { return memory_.view(); }
   [[nodiscard]] bool created() const override { return true; }
   void RemoveIfCreated() override {}
-  [[nodiscard]] Ahead ahead() const override { return Ahead::kLargePages; }
+  [[nodiscard]] bool takes_large_pages() const override { return true; }
   Status Widen(uint64_t /*kept*/, uint64_t /*size*/) override {
     return {Code::kInvalidArgument, "a pool in dram: keeps the size that it was made with"};
   }
@@ -102,10 +102,7 @@ class FilePool final : public Pool {
   [[nodiscard]] bool created() const override { return created_; }
   [[nodiscard]] bool is_device() const override { return is_device_; }
   [[nodiscard]] bool written_back() const override { return !mapping_.is_pmem && !in_memory_; }
-  [[nodiscard]] Ahead ahead() const override {
-    if (mapping_.is_pmem) return Ahead::kNothing;
-    return in_memory_ ? Ahead::kLargePages : Ahead::kSmallPages;
-  }
+  [[nodiscard]] bool takes_large_pages() const override { return in_memory_ && !mapping_.is_pmem; }
   void RemoveIfCreated() override {
     if (created_) ::unlink(path_.c_str());
   }
@@ -264,9 +261,7 @@ Status FilePool::Widen(uint64_t kept, uint64_t size) {
 }  // namespace
 
 void Pool::MakeReady(uint64_t offset, uint64_t size) {
-  const std::span<std::byte> range = bytes_.subspan(offset, size);
-  if (ahead() == Ahead::kSmallPages) MakePages(range);
-  if (ahead() == Ahead::kLargePages) MakeLargePages(range);
+  if (takes_large_pages()) MakeLargePages(bytes_.subspan(offset, size));
 }
 
 Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {

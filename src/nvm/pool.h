@@ -58,15 +58,10 @@ class Pool {
   // Returns true if the kernel writes the pages to a disk. It finds changed pages by the CPU's stores, and misses the
   // stores of a NIC.
   [[nodiscard]] virtual bool written_back() const { return false; }
-  // Which pages MakeReady makes.
-  enum class Ahead : uint8_t {
-    kNothing,     // The medium's own pages are mapped: nothing is made.
-    kSmallPages,  // A file on a disk.
-    kLargePages   // Memory on no disk.
-  };
-  [[nodiscard]] virtual Ahead ahead() const { return Ahead::kNothing; }
-  // Makes the pages of a range, so that the next stores there cause no fault in this process, and with large pages few
-  // in others. Changes no byte. Takes a microsecond or more for each page. Any thread may call it.
+  // Returns true for memory that is on no disk: dram: and tmpfs. MakeReady does nothing for other pools.
+  [[nodiscard]] virtual bool takes_large_pages() const { return false; }
+  // Makes the pages of a range, large ones where it can. Then the next stores there cause no fault in this process, and
+  // few in others. Changes no byte. Takes about a millisecond for a large page. Any thread may call it.
   void MakeReady(uint64_t offset, uint64_t size);
 
   // Removes the file if this Open created it. The owner calls it when it could not make a pool of the file.

@@ -9,10 +9,6 @@ namespace erda::server {
 
 namespace {
 
-// Pages of a file on a disk that one step makes. That takes some tens of microseconds, for which a shard on the same
-// processor may have to wait. A large page cannot be made in parts.
-constexpr uint64_t kSmallStep = 64 << 10;
-
 // The log may have come this much nearer since the shard's last look, and until the pages are made.
 constexpr uint64_t kMargin = 1 << 20;
 
@@ -30,8 +26,7 @@ bool PageMaker::Step() {
     if (!next) return false;
     order_ = *next;
   }
-  const uint64_t step = pool_.ahead() == nvm::Pool::Ahead::kLargePages ? kLargePage : kSmallStep;
-  const uint64_t bytes = std::min(order_.bytes, AlignDown(order_.offset + step, step) - order_.offset);
+  const uint64_t bytes = std::min(order_.bytes, AlignDown(order_.offset + kLargePage, kLargePage) - order_.offset);
   if (!IsLate()) pool_.MakeReady(order_.offset, bytes);
   order_.offset += bytes;
   order_.bytes -= bytes;

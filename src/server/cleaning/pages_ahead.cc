@@ -8,33 +8,26 @@
 
 namespace erda::server {
 
-using Ahead = nvm::Pool::Ahead;
-
 namespace {
 
 // Bytes that the log grows between two looks.
 constexpr uint64_t kBetweenLooks = 512 << 10;
-constexpr uint64_t kFilePiece = 64 << 10;
 
 }  // namespace
 
-PagesAhead::PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard, Ahead ahead,
-                       CleanQueues& queues)
+PagesAhead::PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard,
+                       bool takes_large_pages, CleanQueues& queues)
     : log_(log),
       geometry_(geometry),
       shard_(shard),
       queues_(queues),
-      ahead_(ahead),
-      piece_(ahead == Ahead::kLargePages ? kLargePage : kFilePiece),
+      takes_large_pages_(takes_large_pages),
       heads_(geometry.heads_per_shard) {}
 
-// Entries stand at random places of the index, so nearly each new key would find a new page. Pages of a file are not
-// made for the index: the kernel would write all of them to the disk.
+// Entries stand at random places of the index, so nearly each new key would find a new page.
 void PagesAhead::Begin() {
-  if (ahead_ == Ahead::kNothing) return;
-  if (ahead_ == Ahead::kLargePages) {
-    (void)Push({geometry_.FirstSlotOffset(shard_, 0), geometry_.index_slots * sizeof(format::IndexEntry)});
-  }
+  if (!takes_large_pages_) return;
+  (void)Push({geometry_.FirstSlotOffset(shard_, 0), geometry_.index_slots * sizeof(format::IndexEntry)});
   Look();
 }
 
@@ -52,7 +45,7 @@ void PagesAhead::LookAt(uint32_t head, Reached* at) {
   if (!open.none()) {
     if (at->region != open.region) *at = next_.region == open.region ? next_ : Reached{open.region, 0};
     end = (open.segment + 1) * geometry_.segment_size - tails.RoomLeft(head);
-    at->bytes = std::max(at->bytes, AlignDown(end, piece_));
+    at->bytes = std::max(at->bytes, AlignDown(end, kLargePage));
     if (!Order(at, end, end + kAhead)) return;
   }
   if (end + kAhead <= geometry_.region_size) return;
@@ -65,7 +58,7 @@ void PagesAhead::LookAt(uint32_t head, Reached* at) {
 
 // Before the first put the log is near to no byte.
 bool PagesAhead::Order(Reached* at, uint64_t end, uint64_t until) {
-  until = std::min(AlignUp(until, piece_), geometry_.region_size);
+  until = std::min(AlignUp(until, kLargePage), geometry_.region_size);
   if (until <= at->bytes) return true;
   const uint64_t appended = log_.tails().appended();
   const uint64_t reached_at = appended == 0 ? PageOrder::kNever : appended + at->bytes - end;

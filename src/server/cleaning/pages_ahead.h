@@ -9,7 +9,6 @@
 
 #include "format/geometry.h"
 #include "log/shard_log.h"
-#include "nvm/pool.h"
 #include "server/cleaner/clean_queues.h"
 
 namespace erda::server {
@@ -19,10 +18,10 @@ class PagesAhead {
   // How many bytes after the end of each head are ready, or ordered.
   static constexpr uint64_t kAhead = 8 << 20;
 
-  PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard, nvm::Pool::Ahead ahead,
+  PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard, bool takes_large_pages,
              CleanQueues& queues);
 
-  // Orders the first pages. Requires: the pool was taken up.
+  // Orders the first pages. Does nothing if the pool takes no large pages. Requires: the pool was taken up.
   void Begin();
   // Orders pages if the log has come near to the end of the ordered ones. Every step of the shard calls it.
   void Step() {
@@ -47,8 +46,7 @@ class PagesAhead {
   const format::Geometry& geometry_;
   const uint32_t shard_;
   CleanQueues& queues_;
-  const nvm::Pool::Ahead ahead_;
-  const uint64_t piece_;  // Orders end at its multiples: a large page is made as a whole.
+  const bool takes_large_pages_;
   std::vector<Reached> heads_;
   Reached next_;               // The free region that a head takes next.
   uint64_t due_ = UINT64_MAX;  // The bytes appended at which to look again.

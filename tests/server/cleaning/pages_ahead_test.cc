@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/temporary_folder.h"
 #include "nvm/pool.h"
 #include "server/cleaner/page_maker.h"
 #include "server/store.h"
@@ -28,18 +27,17 @@ int64_t FaultsOfThisThread() {
   return usage.ru_minflt;
 }
 
-// A store over a pool of regions of 8 MiB, which is a file or in DRAM, with the two sides of its pages. A sanitizer's
+// A store over a pool in DRAM, of regions of 8 MiB, with the two sides of its pages. A sanitizer's
 // memory beside each page has faults, too.
-class PagesAheadNoSanitizerTest : public testing::TestWithParam<const char*> {
+class PagesAheadNoSanitizerTest : public testing::Test {
  protected:
   PagesAheadNoSanitizerTest() {
     StoreOptions options;
     options.wish = {96 * kMiB, 1, 8 * kMiB, 2 * kMiB, 4096};
-    const std::string path = *GetParam() == 'd' ? GetParam() : folder_ / GetParam();
-    auto pool = nvm::Pool::Open({.path = path, .size = options.wish.pool_size});
+    auto pool = nvm::Pool::Open({.path = "dram:", .size = options.wish.pool_size});
     EXPECT_TRUE(pool.ok()) << pool.status().message();
     store_.emplace(options, *std::move(pool));
-    ahead_.emplace(store_->versions().log(), store_->geometry(), 0, store_->pool().ahead(), queues_);
+    ahead_.emplace(store_->versions().log(), store_->geometry(), 0, store_->pool().takes_large_pages(), queues_);
     maker_.emplace(store_->pool(), queues_.pages);
   }
   // The cleaner's thread makes all that is ordered.
@@ -77,7 +75,6 @@ class PagesAheadNoSanitizerTest : public testing::TestWithParam<const char*> {
     return std::ranges::all_of(pages, [](unsigned char page) { return (page & 1) != 0; });
   }
 
-  TemporaryFolder folder_;
   CleanQueues queues_;
   std::optional<Store> store_;
   std::optional<PagesAhead> ahead_;
@@ -89,17 +86,11 @@ constexpr uint64_t kPut = 28 * kMiB;
 // Pages that are not the log's: the index, the region table, the heap.
 constexpr int64_t kOtherFaults = 64;
 
-// The kernel gives DRAM page by page. A file system may give a file more with one fault.
-TEST_P(PagesAheadNoSanitizerTest, WithoutItPutsIntoANewPoolMakeThePages) {
-  if (*GetParam() == 'd') {
-    EXPECT_GT(FaultsOfPuts(kPut, false), static_cast<int64_t>(kPut / kPage) / 2);
-  } else {
-    (void)FaultsOfPuts(kMiB, false);
-    EXPECT_FALSE(IsInMemory(EndOfLog(), PagesAhead::kAhead));
-  }
+TEST_F(PagesAheadNoSanitizerTest, WithoutItPutsIntoANewPoolMakeThePages) {
+  EXPECT_GT(FaultsOfPuts(kPut, false), static_cast<int64_t>(kPut / kPage) / 2);
 }
 
-TEST_P(PagesAheadNoSanitizerTest, ThePagesAfterTheEndOfTheLogAreInMemory) {
+TEST_F(PagesAheadNoSanitizerTest, ThePagesAfterTheEndOfTheLogAreInMemory) {
   ahead_->Begin();
   Make();
   for (int i = 0; i < 20; ++i) {
@@ -109,13 +100,13 @@ TEST_P(PagesAheadNoSanitizerTest, ThePagesAfterTheEndOfTheLogAreInMemory) {
   }
 }
 
-TEST_P(PagesAheadNoSanitizerTest, PutsIntoPagesThatAreReadyDoNotFault) {
+TEST_F(PagesAheadNoSanitizerTest, PutsIntoPagesThatAreReadyDoNotFault) {
   ahead_->Begin();
   Make();
   EXPECT_LT(FaultsOfPuts(kPut, true), kOtherFaults);
 }
 
-TEST_P(PagesAheadNoSanitizerTest, PagesAreMadeNoFurtherThanALittleAhead) {
+TEST_F(PagesAheadNoSanitizerTest, PagesAreMadeNoFurtherThanALittleAhead) {
   ahead_->Begin();
   uint64_t ordered = 0;
   while (const auto order = queues_.pages.queue.Pop()) {
@@ -127,7 +118,7 @@ TEST_P(PagesAheadNoSanitizerTest, PagesAreMadeNoFurtherThanALittleAhead) {
 }
 
 // A store into a large page waits while the kernel makes it.
-TEST_P(PagesAheadNoSanitizerTest, PagesThatTheLogMayHaveReachedAreNotMade) {
+TEST_F(PagesAheadNoSanitizerTest, PagesThatTheLogMayHaveReachedAreNotMade) {
   const uint64_t late = store_->geometry().RegionOffset(2);
   ASSERT_TRUE(queues_.pages.queue.Push({late, 4 * kMiB, 10 * kMiB}));
   queues_.pages.appended = 10 * kMiB - kMiB / 2;
@@ -136,7 +127,7 @@ TEST_P(PagesAheadNoSanitizerTest, PagesThatTheLogMayHaveReachedAreNotMade) {
   EXPECT_TRUE(IsInMemory(late + 2 * kMiB, 2 * kMiB));  // the log is there after 2 MiB more
 }
 
-TEST_P(PagesAheadNoSanitizerTest, AFullQueueOfOrdersLosesNoPages) {
+TEST_F(PagesAheadNoSanitizerTest, AFullQueueOfOrdersLosesNoPages) {
   ahead_->Begin();
   while (queues_.pages.queue.Push({0, 1})) {
   }
@@ -149,7 +140,7 @@ TEST_P(PagesAheadNoSanitizerTest, AFullQueueOfOrdersLosesNoPages) {
   EXPECT_LT(FaultsOfPuts(kPut / 2, true), kOtherFaults);
 }
 
-TEST_P(PagesAheadNoSanitizerTest, OrdersStayInTheShardsRegions) {
+TEST_F(PagesAheadNoSanitizerTest, OrdersStayInTheShardsRegions) {
   ahead_->Begin();
   const auto& geometry = store_->geometry();
   for (int i = 0; i < 60; ++i) {
@@ -166,12 +157,10 @@ TEST_P(PagesAheadNoSanitizerTest, OrdersStayInTheShardsRegions) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Medium, PagesAheadNoSanitizerTest, testing::Values("dram:", "file"));
-
-TEST(PagesAheadOfAMediumTest, AMediumThatMapsItsOwnPagesGetsNoOrders) {
+TEST(PagesAheadOfAMediumTest, APoolWithoutLargePagesGetsNoOrders) {
   Store store;
   CleanQueues queues;
-  PagesAhead ahead(store.versions().log(), store.geometry(), 0, nvm::Pool::Ahead::kNothing, queues);
+  PagesAhead ahead(store.versions().log(), store.geometry(), 0, false, queues);
   ahead.Begin();
   ahead.Step();
   EXPECT_FALSE(queues.pages.queue.Pop());
