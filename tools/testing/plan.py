@@ -112,7 +112,9 @@ def _lab_steps(logs):
         build/tests/lab_tests --gtest_filter="${suite^}Lab.*" --gtest_output="xml:$ERDA_LAB_OUT/$suite.xml" || failed=1
       done
       exit "${failed:-0}"'''
+    # The emulated processor has no instruction for CRC32C.
     fabric = '''set -e
+      build/tests/base_tests --gtest_filter="Crc32cTest.*" --gtest_output="xml:$ERDA_LAB_OUT/crc.xml"
       build/bin/erda-bench floors --fabric verbs --address "verbs://$ERDA_LAB_SERVER:7700" --pool "$ERDA_LAB_DAX" \\
         --ops 1000 --json "$ERDA_LAB_OUT/floors.json"
       ERDA_TEST_VERBS=$ERDA_LAB_SERVER build/tests/fabric_tests --gtest_filter="*/verbs" \\
@@ -124,8 +126,8 @@ def _lab_steps(logs):
         Step("lab-store", "Lab: the store over RDMA, its pool on the NVDIMM",
              _in_lab(logs, ["failure.xml", "store.xml", "rights.xml", "window.xml", "removal.xml"], store), **needs,
              counts_tests=True),
-        Step("lab-fabric", "Lab: the conformance suite of the fabrics; hostile peers; floors",
-             _in_lab(logs, ["fabric.xml", "peers.xml"], fabric), **needs, counts_tests=True),
+        Step("lab-fabric", "Lab: the conformance suite of the fabrics; hostile peers; floors; checksums",
+             _in_lab(logs, ["crc.xml", "fabric.xml", "peers.xml"], fabric), **needs, counts_tests=True),
         Step("lab-kills", "Lab: servers and clients killed over RDMA; nothing is lost",
              command(*kills, "--kills-only", timeout=600), **needs),
         Step("lab-cuts", "Lab: the server's power is cut in the middle of operations; nothing is lost",
