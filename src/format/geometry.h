@@ -41,10 +41,18 @@ inline constexpr uint64_t kRegionTableOffset = 24576;
 inline constexpr uint64_t kBlockSlotsMin = 2 * kNeighbourhood;
 inline constexpr uint64_t kBlockSlotsMax = 2048;
 inline constexpr uint64_t kIndexSlotsMin = kBlockSlotsMin;
-// The slots that each shard's index has at first, if the owner names no number.
-[[nodiscard]] constexpr uint64_t UsualIndexSlots(uint64_t pool_size, uint32_t shards) {
+// The slots up to which each shard's index grows for keys that stand close together, while most slots are free.
+[[nodiscard]] constexpr uint64_t SparseIndexSlots(uint64_t pool_size, uint32_t shards) {
   constexpr uint64_t kPoolBytesPerSlot = 256;
   return std::max(std::bit_floor(pool_size / shards / kPoolBytesPerSlot), kIndexSlotsMin);
+}
+// The slots that each shard's index has at first, if the owner names no number: a whole block at least, except in the
+// smallest pools. It grows where values are small. In an index of mostly free slots nearly each key would have a page
+// for itself. That is a fault for a new key, and in an ordinary file a page that each sync writes.
+[[nodiscard]] constexpr uint64_t FirstIndexSlots(uint64_t pool_size, uint32_t shards) {
+  constexpr uint64_t kPoolBytesPerSlot = 4096;
+  return std::max(std::bit_floor(pool_size / shards / kPoolBytesPerSlot),
+                  std::min(kBlockSlotsMax, SparseIndexSlots(pool_size, shards)));
 }
 
 struct Geometry {

@@ -1,8 +1,11 @@
 #include "nvm/pages.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/bytes.h"
 #include "base/map_shared.h"
@@ -21,6 +24,18 @@ std::span<std::byte> PagesOf(std::span<std::byte> range) {
   return {begin, AlignUp(static_cast<size_t>(range.data() + range.size() - begin), kSmallPage)};
 }
 
+// Returns how many bytes of the range are in its first large page.
+size_t BytesInLargePage(std::span<std::byte> range) {
+  return std::min<size_t>(range.size(), kLargePage - reinterpret_cast<uintptr_t>(range.data()) % kLargePage);
+}
+
+// REQUIRES: the pages are whole, and at most a large page.
+size_t PagesInMemory(std::span<std::byte> pages) {
+  std::array<unsigned char, kLargePage / kSmallPage> found{};
+  if (::mincore(pages.data(), pages.size(), found.data()) != 0) return 0;
+  return static_cast<size_t>(std::ranges::count_if(found, [](unsigned char page) { return (page & 1) != 0; }));
+}
+
 }  // namespace
 
 void MakePages(std::span<std::byte> range) {
@@ -31,13 +46,39 @@ void MakePages(std::span<std::byte> range) {
 
 void MakeLargePages(std::span<std::byte> range) {
   while (!range.empty()) {
-    const uint64_t in_page = reinterpret_cast<uintptr_t>(range.data()) % kLargePage;
-    const auto piece = range.first(std::min<uint64_t>(range.size(), kLargePage - in_page));
+    const auto piece = range.first(BytesInLargePage(range));
     // The kernel collapses no memory without a page.
     if (piece.size() == kLargePage) MakePages(piece.first(1));
     if (piece.size() < kLargePage || ::madvise(piece.data(), piece.size(), kCollapse) != 0) MakePages(piece);
     range = range.subspan(piece.size());
   }
+}
+
+// Another thread may store into the range between the calls: its page then stays, and no byte is lost.
+void EnlargePages(std::span<std::byte> range, int fd, uint64_t offset) {
+  for (uint64_t at = 0; at < range.size(); at += kLargePage) {
+    const auto piece = range.subspan(at, kLargePage);
+    const auto in_memory = PagesInMemory(piece);
+    if (in_memory == 0 || in_memory > kLargePage / kSmallPage / 2) continue;
+    // The kernel forgets only pages that no process maps.
+    (void)::madvise(piece.data(), piece.size(), MADV_DONTNEED);
+    (void)::posix_fadvise(fd, static_cast<off_t>(offset + at), static_cast<off_t>(piece.size()), POSIX_FADV_DONTNEED);
+  }
+  (void)::madvise(range.data(), range.size(), MADV_HUGEPAGE);
+}
+
+void MakeEnlargedPages(std::span<std::byte> range) {
+  while (!range.empty()) {
+    const auto piece = range.first(BytesInLargePage(range));
+    MakePages(piece.first(1));
+    if (PagesInMemory(PagesOf(piece)) * kSmallPage >= piece.size()) MakePages(piece);
+    range = range.subspan(piece.size());
+  }
+}
+
+bool MemoryHasRoomFor(uint64_t bytes) {
+  const auto pages = static_cast<uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
+  return bytes / kSmallPage <= pages / 2;
 }
 
 }  // namespace erda::nvm

@@ -18,4 +18,17 @@ void MakePages(std::span<std::byte> range);
 // a large page (base/map_shared.h) then has one fault for 512 pages.
 void MakeLargePages(std::span<std::byte> range);
 
+// For a file on a disk: the first store into a large page of the range will make all of it. `fd` is the file, and the
+// range begins at its byte `offset`. Parts that are mostly not in memory lose their clean pages: one small page would
+// keep a large one away. Changes no byte. Linux makes large pages of ext4 since 6.16, and of XFS since 5.18.
+// REQUIRES: the range begins and ends at large pages.
+void EnlargePages(std::span<std::byte> range, int fd, uint64_t offset);
+
+// Makes the pages of a range that EnlargePages got, writable. Changes no byte. Where the kernel makes small pages all
+// the same, this makes one of each 512. The others would cost this thread as much as those that store.
+void MakeEnlargedPages(std::span<std::byte> range);
+
+// Returns true if the bytes are at most half of the machine's memory.
+[[nodiscard]] bool MemoryHasRoomFor(uint64_t bytes);
+
 }  // namespace erda::nvm

@@ -35,7 +35,7 @@ class DramPool final : public Pool {
   [[nodiscard]] MemoryView view() const override { return memory_.view(); }
   [[nodiscard]] bool created() const override { return true; }
   void RemoveIfCreated() override {}
-  [[nodiscard]] bool takes_large_pages() const override { return true; }
+  [[nodiscard]] LargePages large_pages() const override { return LargePages::kInMemory; }
   Status Widen(uint64_t /*kept*/, uint64_t /*size*/) override {
     return {Code::kInvalidArgument, "a pool in dram: keeps the size that it was made with"};
   }
@@ -102,7 +102,11 @@ class FilePool final : public Pool {
   [[nodiscard]] bool created() const override { return created_; }
   [[nodiscard]] bool is_device() const override { return is_device_; }
   [[nodiscard]] bool written_back() const override { return !mapping_.is_pmem && !in_memory_; }
-  [[nodiscard]] bool takes_large_pages() const override { return in_memory_ && !mapping_.is_pmem; }
+  [[nodiscard]] LargePages large_pages() const override {
+    if (mapping_.is_pmem) return LargePages::kNone;
+    if (in_memory_) return LargePages::kInMemory;
+    return MemoryHasRoomFor(bytes_.size()) ? LargePages::kOnDisk : LargePages::kNone;
+  }
   void RemoveIfCreated() override {
     if (created_) ::unlink(path_.c_str());
   }
@@ -260,8 +264,17 @@ Status FilePool::Widen(uint64_t kept, uint64_t size) {
 
 }  // namespace
 
+void Pool::Enlarge(uint64_t offset, uint64_t size) {
+  if (large_pages() != LargePages::kOnDisk) return;
+  const uint64_t begin = AlignDown(offset, kLargePage);
+  const uint64_t end = std::min(AlignUp(offset + size, kLargePage), AlignDown(bytes_.size(), kLargePage));
+  if (begin < end) EnlargePages(bytes_.subspan(begin, end - begin), view().fd, begin);
+}
+
 void Pool::MakeReady(uint64_t offset, uint64_t size) {
-  if (takes_large_pages()) MakeLargePages(bytes_.subspan(offset, size));
+  const std::span<std::byte> range = bytes_.subspan(offset, size);
+  if (large_pages() == LargePages::kInMemory) MakeLargePages(range);
+  if (large_pages() == LargePages::kOnDisk) MakeEnlargedPages(range);
 }
 
 Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {

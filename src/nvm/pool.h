@@ -33,6 +33,13 @@ struct PoolOptions {
 };
 
 // The mapped bytes of a pool. A lock on the file keeps other processes from opening the pool at the same time.
+// Which large pages the kernel can make of a pool's memory.
+enum class LargePages {
+  kNone,      // None that Erda makes. libpmem maps the pages of NVM as large as they are.
+  kInMemory,  // Those of dram: and tmpfs, which are on no disk.
+  kOnDisk,    // Those of an ordinary file that fits into memory. The kernel reads and writes a large page whole.
+};
+
 class Pool {
  public:
   // Maps an existing pool, or creates a file of options.size zeroes; created() tells which. An existing pool must have
@@ -58,8 +65,10 @@ class Pool {
   // Returns true if the kernel writes the pages to a disk. It finds changed pages by the CPU's stores, and misses the
   // stores of a NIC.
   [[nodiscard]] virtual bool written_back() const { return false; }
-  // Returns true for memory that is on no disk: dram: and tmpfs. MakeReady does nothing for other pools.
-  [[nodiscard]] virtual bool takes_large_pages() const { return false; }
+  [[nodiscard]] virtual LargePages large_pages() const { return LargePages::kNone; }
+  // On a disk: the first store into a large page will make all of it (pages.h, EnlargePages). That counts for each
+  // large page with bytes of the range. Changes no byte. Any thread may call it.
+  void Enlarge(uint64_t offset, uint64_t size);
   // Makes the pages of a range, large ones where it can. Then the next stores there cause no fault in this process, and
   // few in others. Changes no byte. Takes about a millisecond for a large page. Any thread may call it.
   void MakeReady(uint64_t offset, uint64_t size);

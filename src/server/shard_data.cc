@@ -17,7 +17,7 @@ ShardData::ShardData(FormattedPool& pool, uint32_t shard, ControlMemory& control
                                 pool.superblock().hash_seed, options.index_grows}),
       cleaner_(pool.pool(), pool.geometry(), pool.seed(), shard, control.bytes(), clean_queues_, *options.time),
       cleaning_(versions_, pool.geometry(), control.bytes(), clean_queues_),
-      pages_ahead_(versions_.log(), pool.geometry(), shard, pool.pool().takes_large_pages(), clean_queues_) {
+      pages_ahead_(versions_.log(), pool.geometry(), shard, pool.pool().large_pages(), *options.clock, clean_queues_) {
   cleaning_.on_merge = [this, &activity = control.activity(), &clock = *options.clock](bool begins) {
     const Nanoseconds now = clock.Now();
     if (!begins) activity.TimeCleanRegion(now - merging_since_);

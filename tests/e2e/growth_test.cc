@@ -96,7 +96,7 @@ struct Pool {
   uint32_t doublings;  // at least
 };
 // The first pool has the index that follows from its size.
-constexpr Pool kDefault = {"Default", 8 << 20, 0, 1, (8 << 20) / 256, 45'000, 1};
+constexpr Pool kDefault = {"Default", 8 << 20, 0, 1, (8 << 20) / 4096, 45'000, 5};
 constexpr Pool kSmall = {"Small", 64 << 20, kSmallIndex, 1, kSmallIndex, 20'000, 7};
 constexpr Pool kSmallShards = {"SmallShards", 64 << 20, 3 * kSmallIndex, 3, 3 * kSmallIndex, 20'000, 6};
 

@@ -518,10 +518,10 @@ TEST(GrownGeometryTest, WishesToGrowGiveTheDocumentedGeometries) {
     uint32_t heads;
     double usable, usable_grown;
   } rows[] = {
-      {kGiB, 100 * kGiB, 4 * kMiB, 4, 0.894, 0.994},
-      {8 * kGiB, 256 * kGiB, 16 * kMiB, 9, 0.895, 0.993},
-      {64 * kGiB, 256 * kGiB, 128 * kMiB, 9, 0.895, 0.971},
-      {64 * kGiB, 1024 * kGiB, 64 * kMiB, 33, 0.868, 0.988},
+      {kGiB, 100 * kGiB, 4 * kMiB, 4, 0.952, 0.994},
+      {8 * kGiB, 256 * kGiB, 16 * kMiB, 9, 0.953, 0.994},
+      {64 * kGiB, 256 * kGiB, 128 * kMiB, 9, 0.953, 0.985},
+      {64 * kGiB, 1024 * kGiB, 64 * kMiB, 33, 0.926, 0.992},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(testing::Message() << row.pool / kMiB << " MiB");
@@ -594,7 +594,7 @@ TEST_P(UsableShareOfShardsTest, UsableShareIsAtLeastFourFifths) {
 INSTANTIATE_TEST_SUITE_P(Shards, UsableShareOfShardsTest, testing::Range(1U, kShardsMax + 1));
 
 TEST(UsableShareTest, ManyShardsInTheSmallestPoolHaveLess) {
-  EXPECT_NEAR(UsableShare(*ChooseGeometry({.pool_size = 64 * kMiB, .shards = kShardsMax})), 0.582, 0.0005);
+  EXPECT_NEAR(UsableShare(*ChooseGeometry({.pool_size = 64 * kMiB, .shards = kShardsMax})), 0.603, 0.0005);
 }
 
 // docs/operations.md has these numbers.
@@ -604,11 +604,11 @@ TEST(ChooseGeometryTest, WithoutWishesAPoolHasTheDocumentedDefaults) {
     uint32_t regions, heads;
     double usable;
   } rows[] = {
-      {64 * kMiB, kMiB, kMiB / 4, 59, 1, 0.867},           {100 * kMiB, kMiB, kMiB / 4, 95, 1, 0.912},
-      {256 * kMiB, 4 * kMiB, kMiB, 59, 1, 0.870},          {kGiB, 16 * kMiB, 4 * kMiB, 59, 1, 0.871},
-      {2 * kGiB, 32 * kMiB, 8 * kMiB, 59, 2, 0.840},       {4 * kGiB, 64 * kMiB, 64 * kMiB, 59, 3, 0.809},
-      {8 * kGiB, 64 * kMiB, 64 * kMiB, 119, 5, 0.840},     {64 * kGiB, 64 * kMiB, 64 * kMiB, 959, 33, 0.868},
-      {100 * kGiB, 64 * kMiB, 64 * kMiB, 1535, 51, 0.891}, {1024 * kGiB, 256 * kMiB, 64 * kMiB, 3839, 254, 0.810},
+      {64 * kMiB, kMiB, kMiB / 4, 63, 1, 0.929},           {100 * kMiB, 2 * kMiB, kMiB / 2, 49, 1, 0.914},
+      {256 * kMiB, 4 * kMiB, kMiB, 63, 1, 0.933},          {kGiB, 16 * kMiB, 4 * kMiB, 63, 1, 0.934},
+      {2 * kGiB, 32 * kMiB, 8 * kMiB, 63, 2, 0.903},       {4 * kGiB, 64 * kMiB, 64 * kMiB, 63, 3, 0.872},
+      {8 * kGiB, 64 * kMiB, 64 * kMiB, 127, 5, 0.903},     {64 * kGiB, 64 * kMiB, 64 * kMiB, 1019, 33, 0.926},
+      {100 * kGiB, 64 * kMiB, 64 * kMiB, 1595, 51, 0.929}, {1024 * kGiB, 256 * kMiB, 64 * kMiB, 4079, 256, 0.867},
   };
   for (const auto& row : rows) {
     const Geometry g = *ChooseGeometry({.pool_size = row.pool});

@@ -1,12 +1,16 @@
 #include "nvm/pages.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/map_shared.h"
@@ -133,20 +137,107 @@ class ReadyPoolNoSanitizerTest : public PoolTest {};
 TEST_F(ReadyPoolNoSanitizerTest, StoresIntoReadyBytesOfADramPoolDoNotFault) {
   const auto pool = MustOpen("dram:", 4 * kLargePage);
   ASSERT_NE(pool, nullptr);
-  EXPECT_TRUE(pool->takes_large_pages());
+  EXPECT_EQ(pool->large_pages(), LargePages::kInMemory);
   pool->MakeReady(kLargePage, 2 * kLargePage);
   EXPECT_LE(FaultsOfStores(pool->view().bytes.subspan(kLargePage, 2 * kLargePage)), 2);
 }
 
-// The kernel writes each page that is made to the disk.
-TEST_F(ReadyPoolNoSanitizerTest, NoPagesAreMadeForAFileOnADisk) {
-  const auto pool = MustOpen(pool_path(), 4 * kLargePage);
-  ASSERT_NE(pool, nullptr);
-  ASSERT_EQ(pool->takes_large_pages(), !pool->written_back());
-  pool->MakeReady(kLargePage, kLargePage);
-  if (pool->written_back()) {
-    EXPECT_GT(FaultsOfStores(pool->view().bytes.subspan(kLargePage, kLargePage)), 0);
+// Returns true if this kernel makes large pages of files where this one is.
+bool KernelMakesLargePagesBeside(const std::string& path) {
+  const std::string probe = path + ".probe";
+  const UniqueFd fd(::open(probe.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+  ::unlink(probe.c_str());
+  if (!fd || ::posix_fallocate(fd.get(), 0, kLargePage) != 0) return false;
+  const std::span<std::byte> bytes = MapShared(fd.get(), kLargePage, true);
+  if (bytes.empty()) return false;
+  (void)::madvise(bytes.data(), bytes.size(), MADV_HUGEPAGE);
+  bytes[0] = std::byte{1};
+  std::vector<unsigned char> pages(kLargePage / kPage);
+  const bool known = ::mincore(bytes.data(), bytes.size(), pages.data()) == 0;
+  ::munmap(bytes.data(), bytes.size());
+  return known && std::ranges::all_of(pages, [](unsigned char page) { return (page & 1) != 0; });
+}
+
+// A pool in a file of the temporary folder, which is on a disk or in memory.
+class FilePoolNoSanitizerTest : public ReadyPoolNoSanitizerTest {
+ protected:
+  static constexpr uint64_t kSize = 8 * kLargePage;
+  void SetUp() override {
+    pool_ = MustOpen(pool_path(), kSize);
+    ASSERT_NE(pool_, nullptr);
+    on_disk_ = pool_->written_back();
+    ASSERT_EQ(pool_->large_pages(), on_disk_ ? LargePages::kOnDisk : LargePages::kInMemory);
   }
+  [[nodiscard]] std::span<std::byte> bytes() const { return pool_->view().bytes; }
+
+  std::unique_ptr<Pool> pool_;
+  bool on_disk_ = false;
+};
+
+TEST_F(FilePoolNoSanitizerTest, OnADiskPagesThatNobodyEnlargedAreNotMadeAhead) {
+  pool_->MakeReady(kLargePage, kLargePage);
+  if (on_disk_) {
+    EXPECT_GE(FaultsOfStores(bytes().subspan(kLargePage, kLargePage)), static_cast<int64_t>(kLargePage / kPage) - 1);
+  }
+}
+
+TEST_F(FilePoolNoSanitizerTest, StoresIntoEnlargedBytesFaultOnceForEachLargePage) {
+  const bool large = KernelMakesLargePagesBeside(pool_path());
+  pool_->Enlarge(kLargePage, 6 * kLargePage);
+  pool_->MakeReady(kLargePage, 2 * kLargePage);
+  const int64_t faults_ready = FaultsOfStores(bytes().subspan(kLargePage, 2 * kLargePage));
+  const int64_t faults = FaultsOfStores(bytes().subspan(3 * kLargePage, 4 * kLargePage));
+  if (on_disk_ && large) {
+    EXPECT_EQ(faults_ready, 0);
+    EXPECT_LE(faults, 4);
+    const SecondMapping other(pool_->view(), kSize);
+    // One to read, one to write.
+    EXPECT_LE(FaultsOfStores(other.bytes().subspan(kLargePage, 6 * kLargePage)), 2 * 6);
+  }
+}
+
+// As an opening that looks at each segment's header.
+TEST_F(FilePoolNoSanitizerTest, PagesThatWereOnlyReadDoNotKeepLargeOnesAway) {
+  const bool large = KernelMakesLargePagesBeside(pool_path());
+  for (uint64_t at = 0; at < kSize; at += kLargePage / 2) EXPECT_EQ(bytes()[at], std::byte{0});
+  pool_->Enlarge(0, kSize);
+  const int64_t faults = FaultsOfStores(bytes());
+  if (on_disk_ && large) {
+    EXPECT_LE(faults, static_cast<int64_t>(kSize / kLargePage));
+  }
+}
+
+TEST_F(FilePoolNoSanitizerTest, EnlargingChangesNoByte) {
+  for (uint64_t at = 0; at < kSize; at += 300'000) bytes()[at] = static_cast<std::byte>(at / 300'000 + 1);
+  pool_->Enlarge(kPage, kSize - kLargePage);  // some pages are dirty, and parts are beside the range
+  pool_->MakeReady(0, kSize);
+  for (uint64_t at = 0; at < kSize; at += 300'000) {
+    ASSERT_EQ(bytes()[at], static_cast<std::byte>(at / 300'000 + 1)) << at;
+  }
+}
+
+TEST_F(FilePoolNoSanitizerTest, StoresOfAnotherThreadMeanwhileStay) {
+  std::atomic<bool> done = false;
+  std::thread enlarger([&] {
+    while (!done) pool_->Enlarge(0, kSize);
+  });
+  const SecondMapping client(pool_->view(), kSize);
+  for (uint64_t i = 0; i < 40'000; ++i) {
+    const uint64_t at = i * 4099 * 7 % kSize;
+    (i % 2 == 0 ? bytes() : client.bytes())[at] = static_cast<std::byte>(at % 251);
+    ASSERT_EQ((i % 2 == 0 ? client.bytes() : bytes())[at], static_cast<std::byte>(at % 251)) << at;
+  }
+  done = true;
+  enlarger.join();
+  for (uint64_t i = 0; i < 40'000; ++i) {
+    const uint64_t at = i * 4099 * 7 % kSize;
+    ASSERT_EQ(bytes()[at], static_cast<std::byte>(at % 251)) << at;
+  }
+}
+
+TEST(MemoryTest, RoomIsForHalfOfTheMachinesMemory) {
+  EXPECT_TRUE(MemoryHasRoomFor(1 << 20));
+  EXPECT_FALSE(MemoryHasRoomFor(UINT64_MAX));
 }
 
 TEST_F(ReadyPoolNoSanitizerTest, StoresIntoReadyBytesOfAFileInMemoryDoNotFault) {
@@ -154,7 +245,7 @@ TEST_F(ReadyPoolNoSanitizerTest, StoresIntoReadyBytesOfAFileInMemoryDoNotFault) 
   const auto pool = MustOpen(path, 4 * kLargePage);
   ::unlink(path.c_str());
   ASSERT_NE(pool, nullptr);
-  ASSERT_TRUE(pool->takes_large_pages());
+  ASSERT_EQ(pool->large_pages(), LargePages::kInMemory);
   pool->MakeReady(kLargePage, 2 * kLargePage);
   EXPECT_LE(FaultsOfStores(pool->view().bytes.subspan(kLargePage, 2 * kLargePage)), 2);
 }

@@ -374,7 +374,7 @@ TEST_F(ErdaPoolTest, PlanPrintsCommandsAndRefusesImpossibleRecords) {
   const Words usual = {"plan", "--records", "1000000", "--key-size", "24", "--value-size", "1K"};
   const auto text = Run("erda-pool", usual);
   ExpectFine(text);
-  EXPECT_NE(text.out.find("\nerda-pool create /var/lib/erda/pool --size 1408M --shards 1\n"), std::string::npos)
+  EXPECT_NE(text.out.find("\nerda-pool create /var/lib/erda/pool --size 1424M --shards 1\n"), std::string::npos)
       << text.out;
   EXPECT_NE(text.out.find("\nerda-server --pool /var/lib/erda/pool "), std::string::npos) << text.out;
   // Two values of 32 MiB do not fit into a segment of 64 MiB with their headers.

@@ -16,26 +16,47 @@ constexpr uint64_t kBetweenLooks = 512 << 10;
 }  // namespace
 
 PagesAhead::PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard,
-                       bool takes_large_pages, CleanQueues& queues)
+                       nvm::LargePages large_pages, const Clock& clock, CleanQueues& queues)
     : log_(log),
       geometry_(geometry),
       shard_(shard),
       queues_(queues),
-      takes_large_pages_(takes_large_pages),
+      large_pages_(large_pages),
+      clock_(clock),
       heads_(geometry.heads_per_shard) {}
 
-// Entries stand at random places of the index, so nearly each new key would find a new page.
+// Entries stand at random places of the index, so nearly each new key would find a new page. On a disk these stay
+// small: with large ones a sync would write most of the index for a few changed entries.
 void PagesAhead::Begin() {
-  if (!takes_large_pages_) return;
-  (void)Push({geometry_.FirstSlotOffset(shard_, 0), geometry_.index_slots * sizeof(format::IndexEntry)});
+  if (large_pages_ == nvm::LargePages::kNone) return;
+  if (large_pages_ == nvm::LargePages::kInMemory)
+    (void)Push({geometry_.FirstSlotOffset(shard_, 0), geometry_.index_slots * sizeof(format::IndexEntry)});
   Look();
 }
 
 void PagesAhead::Look() {
   const uint32_t first = shard_ * geometry_.heads_per_shard;
-  for (uint32_t i = 0; i < heads_.size(); ++i) LookAt(first + i, &heads_[i]);
+  if (KeepsPace()) {
+    for (uint32_t i = 0; i < heads_.size(); ++i) LookAt(first + i, &heads_[i]);
+  }
   due_ = log_.tails().appended() + kBetweenLooks;
   queues_.pages.appended.store(log_.tails().appended(), std::memory_order_relaxed);
+}
+
+bool PagesAhead::KeepsPace() {
+  if (large_pages_ == nvm::LargePages::kInMemory) return true;
+  const Nanoseconds now = clock_.Now();
+  const bool fast = now - looked_at_ <= Nanoseconds(std::chrono::seconds(1)) / (kPaceOnDisk / kBetweenLooks);
+  looked_at_ = now;
+  return fast && log_.tails().appended() != 0;
+}
+
+bool PagesAhead::Enlarge(Reached* at, uint64_t from) {
+  if (large_pages_ != nvm::LargePages::kOnDisk || at->enlarged || from >= geometry_.region_size) return true;
+  at->enlarged = Push({.offset = geometry_.RegionOffset(at->region) + from,
+                       .bytes = geometry_.region_size - from,
+                       .work = PageOrder::Work::kEnlarge});
+  return at->enlarged;
 }
 
 void PagesAhead::LookAt(uint32_t head, Reached* at) {
@@ -46,12 +67,13 @@ void PagesAhead::LookAt(uint32_t head, Reached* at) {
     if (at->region != open.region) *at = next_.region == open.region ? next_ : Reached{open.region, 0};
     end = (open.segment + 1) * geometry_.segment_size - tails.RoomLeft(head);
     at->bytes = std::max(at->bytes, AlignDown(end, kLargePage));
-    if (!Order(at, end, end + kAhead)) return;
+    if (!Enlarge(at, end) || !Order(at, end, end + kAhead)) return;
   }
   if (end + kAhead <= geometry_.region_size) return;
   const uint32_t next = log_.regions().next_free();
   if (next == log::kNoRegion) return;
   if (next_.region != next) next_ = {next, 0};
+  if (!Enlarge(&next_, 0)) return;
   // The log reaches byte 0 of the next region after the rest of this one.
   (void)Order(&next_, end - geometry_.region_size, end + kAhead - geometry_.region_size);
 }

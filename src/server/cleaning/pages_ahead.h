@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/clock.h"
 #include "format/geometry.h"
 #include "log/shard_log.h"
+#include "nvm/pool.h"
 #include "server/cleaner/clean_queues.h"
 
 namespace erda::server {
@@ -18,8 +20,12 @@ class PagesAhead {
   // How many bytes after the end of each head are ready, or ordered.
   static constexpr uint64_t kAhead = 8 << 20;
 
-  PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard, bool takes_large_pages,
-             CleanQueues& queues);
+  // Below this pace, in bytes a second, a log in a file gets no large pages. A sync writes a changed page of the file
+  // whole, so a large page that fills slowly would go to the disk many times.
+  static constexpr uint64_t kPaceOnDisk = 2 << 20;
+
+  PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard, nvm::LargePages large_pages,
+             const Clock& clock, CleanQueues& queues);
 
   // Orders the first pages. Does nothing if the pool takes no large pages. Requires: the pool was taken up.
   void Begin();
@@ -33,10 +39,16 @@ class PagesAhead {
   struct Reached {
     uint32_t region = log::kNoRegion;
     uint64_t bytes = 0;
+    bool enlarged = false;  // On a disk: the rest of the region takes large pages.
   };
 
   void Look();
   void LookAt(uint32_t head, Reached* at);
+  // On a disk: returns true if the log has grown fast enough since the look before, or has not grown at all.
+  [[nodiscard]] bool KeepsPace();
+  // On a disk: orders that the region's pages from the byte `from` on are large. Returns false if the queue has no
+  // room.
+  bool Enlarge(Reached* at, uint64_t from);
   // Orders the pages of the region up to the byte `until`. The log is at the byte `end`, modulo 2^64: before byte 0 in
   // a region that comes next. Returns false if the queue has no room.
   bool Order(Reached* at, uint64_t end, uint64_t until);
@@ -46,10 +58,12 @@ class PagesAhead {
   const format::Geometry& geometry_;
   const uint32_t shard_;
   CleanQueues& queues_;
-  const bool takes_large_pages_;
+  const nvm::LargePages large_pages_;
+  const Clock& clock_;
   std::vector<Reached> heads_;
   Reached next_;               // The free region that a head takes next.
   uint64_t due_ = UINT64_MAX;  // The bytes appended at which to look again.
+  Nanoseconds looked_at_{};
 };
 
 }  // namespace erda::server

@@ -65,7 +65,7 @@ Reason Growth::MakeRoom(AllPublished /*proof*/, uint64_t key_hash, index::Slot* 
     index_.Count(index_.size());
     const uint64_t parted_by = geometry_.block_slots() << (index_.free_slots().BitsShared(key_hash) + 1);
     const bool sparse = index_.census().used() < index_.size() / kSparse;
-    const bool crowded = sparse && parted_by > format::UsualIndexSlots(geometry_.pool_size, geometry_.shards);
+    const bool crowded = sparse && parted_by > format::SparseIndexSlots(geometry_.pool_size, geometry_.shards);
     const bool due = grows_ && !crowded;
     if (due && SplitNext()) continue;
     if (const auto room = index_.free_slots().MakeFarRoom(key_hash)) {

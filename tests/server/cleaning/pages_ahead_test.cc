@@ -5,12 +5,14 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/hand_clock.h"
 #include "nvm/pool.h"
 #include "server/cleaner/page_maker.h"
 #include "server/store.h"
@@ -37,7 +39,10 @@ class PagesAheadNoSanitizerTest : public testing::Test {
     auto pool = nvm::Pool::Open({.path = "dram:", .size = options.wish.pool_size});
     EXPECT_TRUE(pool.ok()) << pool.status().message();
     store_.emplace(options, *std::move(pool));
-    ahead_.emplace(store_->versions().log(), store_->geometry(), 0, store_->pool().takes_large_pages(), queues_);
+    Begin(store_->pool().large_pages());
+  }
+  void Begin(nvm::LargePages large_pages) {
+    ahead_.emplace(store_->versions().log(), store_->geometry(), 0, large_pages, clock_, queues_);
     maker_.emplace(store_->pool(), queues_.pages);
   }
   // The cleaner's thread makes all that is ordered.
@@ -75,6 +80,7 @@ class PagesAheadNoSanitizerTest : public testing::Test {
     return std::ranges::all_of(pages, [](unsigned char page) { return (page & 1) != 0; });
   }
 
+  HandClock clock_;
   CleanQueues queues_;
   std::optional<Store> store_;
   std::optional<PagesAhead> ahead_;
@@ -157,10 +163,81 @@ TEST_F(PagesAheadNoSanitizerTest, OrdersStayInTheShardsRegions) {
   }
 }
 
+// --- A log in a file on a disk. The orders count here, and not what the kernel makes of them.
+
+class PagesAheadOnDiskNoSanitizerTest : public PagesAheadNoSanitizerTest {
+ protected:
+  PagesAheadOnDiskNoSanitizerTest() {
+    Begin(nvm::LargePages::kOnDisk);
+    ahead_->Begin();
+  }
+  // Puts values at this many bytes in a second, and adds what is ordered to the members.
+  void PutAtPace(uint64_t bytes, uint64_t pace) {
+    constexpr uint64_t kStep = kMiB / 16;
+    for (uint64_t at = 0; at < bytes; at += kStep) {
+      (void)FaultsOfPuts(kStep, false);
+      clock_.now += Nanoseconds(std::chrono::seconds(1)) * kStep / pace;
+      ahead_->Step();
+      while (const auto order = queues_.pages.queue.Pop()) {
+        (order->work == PageOrder::Work::kEnlarge ? enlarged_ : made_).push_back(*order);
+        made_first_ = made_first_ || enlarged_.empty();
+      }
+    }
+  }
+  [[nodiscard]] uint64_t Region(uint64_t i) const { return store_->geometry().RegionOffset(static_cast<uint32_t>(i)); }
+
+  std::vector<PageOrder> enlarged_;
+  std::vector<PageOrder> made_;
+  bool made_first_ = false;  // Pages were ordered that nobody had enlarged.
+};
+
+TEST_F(PagesAheadOnDiskNoSanitizerTest, ASlowLogGetsNoLargePages) {
+  PutAtPace(20 * kMiB, PagesAhead::kPaceOnDisk / 2);
+  EXPECT_TRUE(enlarged_.empty());
+  EXPECT_TRUE(made_.empty());
+}
+
+TEST_F(PagesAheadOnDiskNoSanitizerTest, AFastLogEnlargesTheRestOfItsRegionAndTheNextOnesWhole) {
+  PutAtPace(12 * kMiB, PagesAhead::kPaceOnDisk * 4);
+  ASSERT_EQ(enlarged_.size(), 3);
+  EXPECT_FALSE(made_first_);
+  const uint64_t first = enlarged_[0].offset;
+  EXPECT_GT(first, Region(0));
+  EXPECT_LE(first, Region(0) + 2 * kMiB);
+  EXPECT_EQ(first + enlarged_[0].bytes, Region(1));
+  for (const uint64_t i : {1, 2}) {
+    EXPECT_EQ(enlarged_[i].offset, Region(i));
+    EXPECT_EQ(enlarged_[i].bytes, 8 * kMiB);
+  }
+  EXPECT_FALSE(made_.empty());
+}
+
+TEST_F(PagesAheadOnDiskNoSanitizerTest, ALogThatBecomesFastEnlargesWhatIsLeft) {
+  PutAtPace(4 * kMiB, PagesAhead::kPaceOnDisk / 2);
+  PutAtPace(2 * kMiB, PagesAhead::kPaceOnDisk * 4);
+  ASSERT_FALSE(enlarged_.empty());
+  EXPECT_GE(enlarged_[0].offset, Region(0) + 4 * kMiB);
+}
+
+TEST_F(PagesAheadOnDiskNoSanitizerTest, ALogThatBecomesSlowOrdersNoMore) {
+  PutAtPace(4 * kMiB, PagesAhead::kPaceOnDisk * 4);
+  const size_t ordered = enlarged_.size() + made_.size();
+  PutAtPace(20 * kMiB, PagesAhead::kPaceOnDisk / 2);
+  EXPECT_LE(enlarged_.size() + made_.size(), ordered + 1);  // the first look still sees the fast puts
+}
+
+TEST_F(PagesAheadOnDiskNoSanitizerTest, TheIndexKeepsSmallPages) {
+  PutAtPace(20 * kMiB, PagesAhead::kPaceOnDisk * 4);
+  for (const auto* const orders : {&enlarged_, &made_}) {
+    for (const PageOrder& order : *orders) EXPECT_GE(order.offset, store_->geometry().regions_offset);
+  }
+}
+
 TEST(PagesAheadOfAMediumTest, APoolWithoutLargePagesGetsNoOrders) {
   Store store;
   CleanQueues queues;
-  PagesAhead ahead(store.versions().log(), store.geometry(), 0, false, queues);
+  PagesAhead ahead(store.versions().log(), store.geometry(), 0, nvm::LargePages::kNone, SteadyClock::Instance(),
+                   queues);
   ahead.Begin();
   ahead.Step();
   EXPECT_FALSE(queues.pages.queue.Pop());
