@@ -27,8 +27,8 @@ inline constexpr size_t kShortBytes = 256;
 // True if the processor has the instruction. It is false until the program has started, and the table serves then.
 extern const bool kHasInstruction;
 
-// Takes one more word, or a part of one, into the state. REQUIRES: the processor has the instruction. The assembler code
-// is volatile, because the compiler would otherwise compute it before the caller asks what the processor has.
+// Takes one more word, or a part of one, into the state. REQUIRES: the processor has the instruction. The assembler
+// code is volatile, because the compiler would otherwise compute it before the caller asks what the processor has.
 inline uint64_t Take(uint64_t state, uint64_t word) {
   asm volatile("crc32q %1, %0" : "+r"(state) : "r"(word));
   return state;

@@ -23,9 +23,9 @@ constexpr uint64_t kHeadBytesMax = kRegionBytesMax * kRegionsPerHead;
 // The least usable share of a pool that its owner makes to grow.
 constexpr double kUsableLeast = 0.5;
 // If the owner names no size to grow to, the pool can grow 16 times. It can grow fewer times if its usable share were
-// less than 0.8 otherwise.
+// less than this otherwise.
 constexpr uint64_t kGrowsUsually = 16;
-constexpr double kUsableUsually = 0.85;
+constexpr double UsableUsually(const GeometryWish& wish) { return wish.roomy_index ? 0.8 : 0.85; }
 // The log writes to one, the cleaner copies to one, one is free, and the cleaner cleans one.
 constexpr uint32_t kRegionsPerShardMin = 4;
 
@@ -55,7 +55,7 @@ Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_si
   g.block_shift = static_cast<uint16_t>(std::countr_zero(block_slots));
   g.index_offset = IndexOffset(std::max(g.pool_size, wish.grow_to), region_size);
   // Regions of 8 MiB and more begin at huge pages. For small regions this would waste more than it brings.
-  const uint64_t alignment = std::clamp(region_size / 4, kPageBytes, kHugePageBytes);
+  const uint64_t alignment = std::clamp(region_size / (wish.roomy_index ? 16 : 4), kPageBytes, kHugePageBytes);
   g.regions_offset = AlignUp(g.FirstSlotOffset(g.shards, 0), alignment);
   if (g.regions_offset >= g.pool_size) return g;
   const uint64_t regions = (g.pool_size - g.regions_offset) / region_size / g.shards;
@@ -86,7 +86,9 @@ Result<Geometry> Choose(const GeometryWish& wish) {
   const uint64_t wished = wish.index_entries == 0 ? 0 : (wish.index_entries - 1) / wish.shards + 1;
   if (wished > index_slots_max)
     return Invalid("the index would not fit into the pool; give fewer --index-entries, or a larger pool");
-  uint64_t index_slots = wished != 0 ? std::bit_ceil(wished) : FirstIndexSlots(wish.pool_size, wish.shards);
+  const uint64_t unwished =
+      wish.roomy_index ? SparseIndexSlots(wish.pool_size, wish.shards) : FirstIndexSlots(wish.pool_size, wish.shards);
+  uint64_t index_slots = wished != 0 ? std::bit_ceil(wished) : unwished;
   index_slots = std::max(index_slots, kIndexSlotsMin);
   if (index_slots > index_slots_max)
     return Invalid("the index would not fit into the pool; give fewer --index-entries, or a larger pool");
@@ -156,7 +158,7 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
     for (const uint64_t region_size : {plain->region_size, smaller, 2 * (large ? smaller : plain->region_size)}) {
       roomy.region_size = wish.region_size != 0 ? wish.region_size : region_size;
       auto geometry = Choose(roomy);
-      if (geometry.ok() && UsableShare(*geometry) >= kUsableUsually) return geometry;
+      if (geometry.ok() && UsableShare(*geometry) >= UsableUsually(wish)) return geometry;
     }
   }
   return plain;

@@ -149,9 +149,11 @@ struct GeometryWish {
   uint64_t segment_size = 0;
   uint64_t index_entries = 0;     // Of all shards.
   uint32_t regions_per_head = 0;  // Fewer than kSlotsPerHead make several heads.
-  // The least size to which the pool can grow later. With 0 the pool can become 16 times as large, if at least 0.8 of
+  // The least size to which the pool can grow later. With 0 the pool can become 16 times as large, if at least 0.85 of
   // it are usable then. If not, it can become 8, 4 or 2 times as large, or no larger than its geometry allows anyway.
   uint64_t grow_to = 0;
+  // The rules until 2026-11-26: a slot for 256 bytes. They find what is left of an older pool, and make no new one.
+  bool roomy_index = false;
 };
 // Returns kInvalidArgument, and names the limit, if no pool can meet the wishes.
 Result<Geometry> ChooseGeometry(const GeometryWish& wish);

@@ -157,17 +157,30 @@ bool HasUuid(const Superblock& copy) {
   return std::any_of(copy.uuid.begin(), copy.uuid.end(), [](uint8_t byte) { return byte != 0; });
 }
 
+// Returns what the wish gives by the present rules and by the former ones. Empty if no pool can meet it.
+std::vector<Candidate> ByAllRules(format::GeometryWish wish, uint64_t file_size, FrameSource source) {
+  std::vector<Candidate> candidates;
+  for (const bool roomy_index : {false, true}) {
+    wish.roomy_index = roomy_index;
+    if (const auto made = Made(wish, file_size)) candidates.push_back({*made, source});
+  }
+  return candidates;
+}
+
 // Takes the geometry that the user gives.
 Result<SalvageFrame> FrameAsMade(std::span<const std::byte> pool, const std::vector<Superblock>& copies,
                                  const Superblock* counts, const format::GeometryWish& wish) {
-  const auto made = Made(wish, pool.size());
-  if (!made)
+  std::vector<Candidate> candidates = ByAllRules(wish, pool.size(), FrameSource::kOptions);
+  if (candidates.empty())
     return Status(Code::kInvalidArgument, "no pool can have been made with these options; give those that made it");
+  const Geometry usual = candidates.front().geometry;
+  const auto fitting = ByFit(pool, std::move(candidates));
+  const Geometry& made = fitting.empty() ? usual : fitting.front().geometry;
   if (counts != nullptr)
-    return SalvageFrame{*made, format::PoolSeed(counts->uuid), counts->hash_seed, FrameSource::kOptions};
-  if (const auto seed = VoteForSeed(pool, *made)) return SalvageFrame{*made, *seed, {}, FrameSource::kOptions};
+    return SalvageFrame{made, format::PoolSeed(counts->uuid), counts->hash_seed, FrameSource::kOptions};
+  if (const auto seed = VoteForSeed(pool, made)) return SalvageFrame{made, *seed, {}, FrameSource::kOptions};
   for (const Superblock& copy : copies) {
-    if (HasUuid(copy)) return SalvageFrame{*made, format::PoolSeed(copy.uuid), {}, FrameSource::kOptions};
+    if (HasUuid(copy)) return SalvageFrame{made, format::PoolSeed(copy.uuid), {}, FrameSource::kOptions};
   }
   return Status(Code::kCorruption,
                 "neither superblock is readable, and no object is at the places of these options and the region table; "
@@ -183,7 +196,8 @@ Result<SalvageFrame> FrameThatFits(std::span<const std::byte> pool, const std::v
   }
   const std::vector<Candidate> told = candidates;
   for (uint32_t shards = 1; shards <= format::kShardsMax; ++shards) {
-    if (const auto usual = Made({.shards = shards}, pool.size())) candidates.push_back({*usual});
+    for (const Candidate& usual : ByAllRules({.shards = shards}, pool.size(), FrameSource::kDefaults))
+      candidates.push_back(usual);
   }
   for (const Candidate& candidate : ByFit(pool, std::move(candidates))) {
     const auto seed = VoteForSeed(pool, candidate.geometry);

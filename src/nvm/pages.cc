@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/map_shared.h"
+#include "base/unique_fd.h"
 
 namespace erda::nvm {
 
@@ -34,6 +36,19 @@ size_t PagesInMemory(std::span<std::byte> pages) {
   std::array<unsigned char, kLargePage / kSmallPage> found{};
   if (::mincore(pages.data(), pages.size(), found.data()) != 0) return 0;
   return static_cast<size_t>(std::ranges::count_if(found, [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+// Returns how many page faults a work causes in this thread.
+template <class Work>
+int64_t FaultsOf(Work work) {
+  const auto faults = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_minflt + usage.ru_majflt;
+  };
+  const int64_t before = faults();
+  work();
+  return faults() - before;
 }
 
 }  // namespace
@@ -71,9 +86,23 @@ void MakeEnlargedPages(std::span<std::byte> range) {
   while (!range.empty()) {
     const auto piece = range.first(BytesInLargePage(range));
     MakePages(piece.first(1));
-    if (PagesInMemory(PagesOf(piece)) * kSmallPage >= piece.size()) MakePages(piece);
+    // The first page of a large one brings the others.
+    const bool large = piece.size() > kSmallPage && FaultsOf([&] { MakePages(piece.subspan(kSmallPage, 1)); }) == 0;
+    if (large) MakePages(piece);
     range = range.subspan(piece.size());
   }
+}
+
+bool KernelEnlarges(const std::string& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!fd || ::posix_fallocate(fd.get(), 0, kLargePage) != 0) return false;
+  const std::span<std::byte> page = MapShared(fd.get(), kLargePage, true);
+  if (page.empty()) return false;
+  EnlargePages(page, fd.get(), 0);
+  MakePages(page.first(1));
+  const bool enlarges = FaultsOf([&] { MakePages(page.subspan(kSmallPage, 1)); }) == 0;
+  ::munmap(page.data(), page.size());
+  return enlarges;
 }
 
 bool MemoryHasRoomFor(uint64_t bytes) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace erda::nvm {
 
@@ -24,9 +25,12 @@ void MakeLargePages(std::span<std::byte> range);
 // REQUIRES: the range begins and ends at large pages.
 void EnlargePages(std::span<std::byte> range, int fd, uint64_t offset);
 
-// Makes the pages of a range that EnlargePages got, writable. Changes no byte. Where the kernel makes small pages all
-// the same, this makes one of each 512. The others would cost this thread as much as those that store.
+// Makes the pages of a range that EnlargePages got, writable. Changes no byte. Where the pages are small all the same,
+// this makes two of each 512. The others would cost this thread as much as those that store.
 void MakeEnlargedPages(std::span<std::byte> range);
+
+// Returns true if EnlargePages works for files in this folder. Tries it with a file that has no name.
+[[nodiscard]] bool KernelEnlarges(const std::string& folder);
 
 // Returns true if the bytes are at most half of the machine's memory.
 [[nodiscard]] bool MemoryHasRoomFor(uint64_t bytes);

@@ -73,6 +73,8 @@ bool IsInMemory(int fd) {
          (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC || info.f_type == HUGETLBFS_MAGIC);
 }
 
+std::string FolderOf(const std::string& path) { return std::filesystem::absolute(path).parent_path(); }
+
 // A file or a DAX device, mapped by libpmem.
 class FilePool final : public Pool {
  public:
@@ -89,6 +91,7 @@ class FilePool final : public Pool {
         created_(created),
         is_device_(is_device),
         in_memory_(IsInMemory(fds.lock.get())),
+        enlarges_(!mapping.is_pmem && !in_memory_ && KernelEnlarges(FolderOf(path_))),
         fds_(std::move(fds)) {
     bytes_ = mapping.bytes;
     durability_ = mapping.is_pmem ? Durability::kPowerSafe : Durability::kProcessSafe;
@@ -105,7 +108,7 @@ class FilePool final : public Pool {
   [[nodiscard]] LargePages large_pages() const override {
     if (mapping_.is_pmem) return LargePages::kNone;
     if (in_memory_) return LargePages::kInMemory;
-    return MemoryHasRoomFor(bytes_.size()) ? LargePages::kOnDisk : LargePages::kNone;
+    return enlarges_ && MemoryHasRoomFor(bytes_.size()) ? LargePages::kOnDisk : LargePages::kNone;
   }
   void RemoveIfCreated() override {
     if (created_) ::unlink(path_.c_str());
@@ -135,6 +138,7 @@ class FilePool final : public Pool {
   bool created_;
   bool is_device_;
   bool in_memory_;
+  const bool enlarges_;  // The kernel makes large pages of files in this folder.
   Descriptors fds_;
 };
 
@@ -225,7 +229,7 @@ Status FilePool::Sync(uint64_t offset, uint64_t size) {
 
 Status FilePool::SyncName() {
   if (!created_) return {};
-  const std::string folder = std::filesystem::absolute(path_).parent_path();
+  const std::string folder = FolderOf(path_);
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // If the server may write to the folder but not read it, the server can neither open nor sync it.
   if (!fd && errno != EACCES) return ErrnoStatus("cannot open " + folder + ", the folder of the new pool");
@@ -266,8 +270,8 @@ Status FilePool::Widen(uint64_t kept, uint64_t size) {
 
 void Pool::Enlarge(uint64_t offset, uint64_t size) {
   if (large_pages() != LargePages::kOnDisk) return;
-  const uint64_t begin = AlignDown(offset, kLargePage);
-  const uint64_t end = std::min(AlignUp(offset + size, kLargePage), AlignDown(bytes_.size(), kLargePage));
+  const uint64_t begin = AlignUp(offset, kLargePage);
+  const uint64_t end = AlignDown(offset + size, kLargePage);
   if (begin < end) EnlargePages(bytes_.subspan(begin, end - begin), view().fd, begin);
 }
 

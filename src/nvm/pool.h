@@ -32,7 +32,6 @@ struct PoolOptions {
   SharedMemory::Writers writers = SharedMemory::Writers::kPeers;
 };
 
-// The mapped bytes of a pool. A lock on the file keeps other processes from opening the pool at the same time.
 // Which large pages the kernel can make of a pool's memory.
 enum class LargePages {
   kNone,      // None that Erda makes. libpmem maps the pages of NVM as large as they are.
@@ -40,6 +39,7 @@ enum class LargePages {
   kOnDisk,    // Those of an ordinary file that fits into memory. The kernel reads and writes a large page whole.
 };
 
+// The mapped bytes of a pool. A lock on the file keeps other processes from opening the pool at the same time.
 class Pool {
  public:
   // Maps an existing pool, or creates a file of options.size zeroes; created() tells which. An existing pool must have
@@ -66,8 +66,8 @@ class Pool {
   // stores of a NIC.
   [[nodiscard]] virtual bool written_back() const { return false; }
   [[nodiscard]] virtual LargePages large_pages() const { return LargePages::kNone; }
-  // On a disk: the first store into a large page will make all of it (pages.h, EnlargePages). That counts for each
-  // large page with bytes of the range. Changes no byte. Any thread may call it.
+  // On a disk: the first store into a large page that is in the range will make all of it (pages.h, EnlargePages).
+  // Changes no byte. Any thread may call it.
   void Enlarge(uint64_t offset, uint64_t size);
   // Makes the pages of a range, large ones where it can. Then the next stores there cause no fault in this process, and
   // few in others. Changes no byte. Takes about a millisecond for a large page. Any thread may call it.

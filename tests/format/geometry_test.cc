@@ -98,7 +98,7 @@ TEST(ChooseGeometryTest, EveryUsualPoolHasAGeometry) {
   }
 }
 
-// If the owner names no size to grow to, the pool can grow 16 times. It can grow fewer times if less than 0.8 of it
+// If the owner names no size to grow to, the pool can grow 16 times. It can grow fewer times if less than 0.85 of it
 // would be usable then.
 TEST(ChooseGeometryTest, UnplannedPoolsGrowSixteenTimes) {
   for (const uint64_t size : {8 * kMiB, 64 * kMiB, 100 * kMiB, kGiB, 2 * kGiB, 3 * kGiB, 4 * kGiB, 8 * kGiB, 20 * kGiB,
@@ -108,7 +108,7 @@ TEST(ChooseGeometryTest, UnplannedPoolsGrowSixteenTimes) {
       SCOPED_TRACE(testing::Message() << size << " bytes, shards " << shards);
       const Geometry g = *ChooseGeometry({.pool_size = size, .shards = shards});
       EXPECT_GE(GrowthLimit(g), 16 * size);
-      EXPECT_GE(UsableShare(g), 0.8);
+      EXPECT_GE(UsableShare(g), 0.85);
       const auto grown = GrownGeometry(g, 16 * size);
       EXPECT_TRUE(grown.ok() && HoldsTogether(*grown));
     }
@@ -117,7 +117,7 @@ TEST(ChooseGeometryTest, UnplannedPoolsGrowSixteenTimes) {
   for (const uint64_t size : {256 * kGiB, 1024 * kGiB}) {
     const Geometry g = *ChooseGeometry({.pool_size = size});
     EXPECT_GE(GrowthLimit(g), 4 * size);
-    EXPECT_GE(UsableShare(g), 0.8);
+    EXPECT_GE(UsableShare(g), 0.85);
   }
   EXPECT_LT(GrowthLimit(*ChooseGeometry({.pool_size = 64 * kGiB, .grow_to = 65 * kGiB})), 128 * kGiB);
 }
@@ -129,7 +129,7 @@ TEST(ChooseGeometryTest, LargePoolsTakeLargeValues) {
       const Geometry g = *ChooseGeometry({.pool_size = size * shards, .shards = shards});
       EXPECT_EQ(g.segment_size, 64 * kMiB);
       EXPECT_GE(ValueBytesMax(g, kKeyBytesMax, true), 63 * kMiB);
-      EXPECT_GE(UsableShare(g), 0.8);
+      EXPECT_GE(UsableShare(g), 0.85);
     }
   }
   EXPECT_EQ(ChooseGeometry({.pool_size = 3 * kGiB})->segment_size, 8 * kMiB);
@@ -575,12 +575,12 @@ TEST(UsableShareTest, TooFewRegionsLeaveNoUsableShare) {
 // The parameter is the number of shards. The geometry is the default.
 class UsableShareOfShardsTest : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(UsableShareOfShardsTest, UsableShareIsAtLeastFourFifths) {
+TEST_P(UsableShareOfShardsTest, UsableShareIsAtLeastTheDocumentedOne) {
   const uint32_t shards = GetParam();
   const auto expect_enough = [shards](uint64_t size) {
     const auto geometry = ChooseGeometry({.pool_size = size, .shards = shards});
     ASSERT_TRUE(geometry.ok()) << geometry.status().ToString();
-    EXPECT_GE(UsableShare(*geometry), 0.80) << size << " bytes";
+    EXPECT_GE(UsableShare(*geometry), 0.85) << size << " bytes";
     EXPECT_GE(geometry->regions_per_shard, 20U) << size << " bytes";
     // Pools that need not grow have a larger share.
     if (size / shards < kGiB) {

@@ -209,6 +209,24 @@ TEST_F(SalvageTest, ValuesAreFoundWithoutSuperblocks) {
   EXPECT_EQ(Salvage(bytes, wrong).status.code(), Code::kInvalidArgument);
 }
 
+// Pools until 2026-11-26 have a larger index, and regions elsewhere.
+TEST_F(SalvageTest, AnOlderPoolIsFoundByDefaultsAndByItsOptions) {
+  StoreOptions older;
+  older.wish = {.pool_size = 130 << 20, .roomy_index = true};
+  Store store(older);
+  EXPECT_NE(store.geometry().regions_offset, format::ChooseGeometry({.pool_size = 130 << 20})->regions_offset);
+  ASSERT_EQ(store.Inline("key", "value").code, Code::kOk);
+  const auto stored = store.pool().bytes();
+  Bytes bytes(stored.begin(), stored.end());
+  ZeroSuperblocks(&bytes);
+  const Salvaged by_defaults = Salvage(bytes);
+  EXPECT_EQ(by_defaults.values.at("key"), "value");
+  EXPECT_EQ(by_defaults.report.source, FrameSource::kDefaults);
+  SalvageOptions options;
+  options.made = format::GeometryWish{.region_size = store.geometry().region_size};
+  EXPECT_EQ(Salvage(bytes, options).values.at("key"), "value");
+}
+
 TEST_F(SalvageTest, OtherFormatVersionIsRefused) {
   Fill();
   Bytes bytes = Crashed();

@@ -48,7 +48,7 @@ inline void AddGeometry(CLI::App& app, uint64_t& region_size, uint64_t& segment_
 inline void AddGrowTo(CLI::App& app, uint64_t& grow_to) {
   AddSize(app, "--grow-to", grow_to,
           "Choose the geometry of a new pool so that erda-pool resize can make it this large. By default it can become "
-          "at least 16 times as large, or less where under 0.8 of it would be usable then")
+          "at least 16 times as large, or less where under 0.85 of it would be usable then")
       ->group("Geometry");
 }
 

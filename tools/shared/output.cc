@@ -259,7 +259,8 @@ std::string FrameText(const std::string& pool, const PoolReport& report) {
   text += fmt::format(
       "geometry      shards {}; in each heads {}, regions {} of {} bytes, segments of {} bytes, index slots {}\n",
       g.shards, g.heads_per_shard, g.regions_per_shard, g.region_size, g.segment_size, g.index_slots);
-  text += fmt::format("usable        {:.1f} % of the pool, at the least\n", 100.0 * format::UsableShare(g));
+  text += fmt::format("usable        {:.1f} % of the pool, less what the index takes as it grows\n",
+                      100.0 * format::UsableShare(g));
   text += fmt::format("grows         to {} bytes\n", format::GrowthLimit(g));
   return text;
 }

@@ -26,13 +26,12 @@ bool PageMaker::Step() {
     if (!next) return false;
     order_ = *next;
   }
-  if (order_.work == PageOrder::Work::kEnlarge) {
-    pool_.Enlarge(order_.offset, order_.bytes);
-    order_.bytes = 0;
-    return true;
-  }
   const uint64_t bytes = std::min(order_.bytes, AlignDown(order_.offset + kLargePage, kLargePage) - order_.offset);
-  if (!IsLate()) pool_.MakeReady(order_.offset, bytes);
+  if (order_.work == PageOrder::Work::kEnlarge) {
+    pool_.Enlarge(order_.offset, bytes);
+  } else if (!IsLate()) {
+    pool_.MakeReady(order_.offset, bytes);
+  }
   order_.offset += bytes;
   order_.bytes -= bytes;
   if (order_.reached_at != PageOrder::kNever) order_.reached_at += bytes;

@@ -1,6 +1,8 @@
 #include "server/cleaning/pages_ahead.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/map_shared.h"
@@ -46,9 +48,10 @@ void PagesAhead::Look() {
 bool PagesAhead::KeepsPace() {
   if (large_pages_ == nvm::LargePages::kInMemory) return true;
   const Nanoseconds now = clock_.Now();
-  const bool fast = now - looked_at_ <= Nanoseconds(std::chrono::seconds(1)) / (kPaceOnDisk / kBetweenLooks);
-  looked_at_ = now;
-  return fast && log_.tails().appended() != 0;
+  const uint64_t appended = log_.tails().appended();
+  const double seconds = std::chrono::duration<double>(now - std::exchange(looked_at_, now)).count();
+  const auto bytes = static_cast<double>(appended - std::exchange(looked_after_, appended));
+  return bytes > 0 && bytes >= seconds * static_cast<double>(kPaceOnDisk * heads_.size());
 }
 
 bool PagesAhead::Enlarge(Reached* at, uint64_t from) {

@@ -20,8 +20,8 @@ class PagesAhead {
   // How many bytes after the end of each head are ready, or ordered.
   static constexpr uint64_t kAhead = 8 << 20;
 
-  // Below this pace, in bytes a second, a log in a file gets no large pages. A sync writes a changed page of the file
-  // whole, so a large page that fills slowly would go to the disk many times.
+  // Below this pace, in bytes a second for each head, a log in a file gets no large pages. A sync writes a changed page
+  // of the file whole, so a large page that fills slowly would go to the disk many times.
   static constexpr uint64_t kPaceOnDisk = 2 << 20;
 
   PagesAhead(const log::ShardLog& log, const format::Geometry& geometry, uint32_t shard, nvm::LargePages large_pages,
@@ -44,7 +44,7 @@ class PagesAhead {
 
   void Look();
   void LookAt(uint32_t head, Reached* at);
-  // On a disk: returns true if the log has grown fast enough since the look before, or has not grown at all.
+  // On a disk: returns true if the log has grown fast enough since the look before.
   [[nodiscard]] bool KeepsPace();
   // On a disk: orders that the region's pages from the byte `from` on are large. Returns false if the queue has no
   // room.
@@ -64,6 +64,7 @@ class PagesAhead {
   Reached next_;               // The free region that a head takes next.
   uint64_t due_ = UINT64_MAX;  // The bytes appended at which to look again.
   Nanoseconds looked_at_{};
+  uint64_t looked_after_ = 0;  // The bytes appended then.
 };
 
 }  // namespace erda::server

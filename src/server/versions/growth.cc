@@ -11,8 +11,8 @@ namespace {
 
 // If a key finds no place near its home, the shard splits more blocks. It does not if fewer than one index slot in this
 // many is used: then too many keys have the same neighbourhood. Such a key gets a place farther away. Exception: splits
-// may part these keys before the index is larger than that of a new pool. Then the shard splits, since keys may come in
-// the order of their hashes.
+// may part these keys before the index has a slot for 256 bytes of the pool. Then the shard splits, since keys may come
+// in the order of their hashes.
 constexpr uint64_t kSparse = 4;
 // Slots of the index counted after each batch of requests: a microsecond or two.
 constexpr uint64_t kCountedBesideWork = 32;
