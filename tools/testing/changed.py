@@ -1,25 +1,24 @@
-"""The tests that a change can affect, by the build. ninja builds again all that depends on the changed files. The test
-programs that it built are the ones to run."""
+"""The tests that a change can affect: those whose programs depend on the changed files."""
 
 from pathlib import Path
 
-from . import checks
+from . import affected, checks
 from .counts import of_ctest
-from .step import Outcome, Step, check, command, output_of
+from .step import Outcome, Step, check, command, commands, output_of
 
 
 def steps(commit, logs, jobs):
-    files = _changed_files(commit)
+    files, removed = _changed_files(commit)
     found = [Step("scripts", "Scripts parse", check(checks.scripts)), Step("names", "File names", check(checks.names)),
              Step("prose", "Language of documents and comments", command("tools/check-prose"))]
     formatted = [file for file in files if Path(file).suffix in (".h", ".cc", ".c")]
     if formatted:
         found.append(Step("format", "Formatting of the changed files",
                           command("clang-format", "--dry-run", "-Werror", *formatted)))
-    built = set()
-    found.append(Step("build", "Build: gcc, release", _build(jobs, built)))
-    found.append(Step("ctest", "Tests of what was built", _tests(logs / "changed.xml", jobs, files, built),
-                      needs=("build",), counts_tests=True))
+    found.append(Step("build", "Build: gcc, release", commands([
+        ["cmake", "--preset", "test"], ["cmake", "--build", "--preset", "test", "-j", jobs]])))
+    found.append(Step("ctest", "Tests of what depends on the changed files",
+                      _tests(logs / "changed.xml", jobs, files + removed), needs=("build",), counts_tests=True))
     models = [file for file in files if file.startswith("tests/model/")]
     if models:
         found += [Step(f"model-{path.stem}", f"Model: {path.stem}", command("python3", path, timeout=900),
@@ -30,39 +29,32 @@ def steps(commit, logs, jobs):
 
 
 def _changed_files(commit):
-    names = output_of(["git", "diff", "--name-only", "--diff-filter=d", commit]).splitlines()
-    names += output_of(["git", "ls-files", "--others", "--exclude-standard"]).splitlines()
-    return sorted(set(names))
+    """Returns the files that differ from the commit, and those that are gone since."""
+    there, gone = (output_of(["git", "diff", "--name-only", "--no-renames", f"--diff-filter={kind}", commit]).splitlines()
+                   for kind in ("d", "D"))
+    there += output_of(["git", "ls-files", "--others", "--exclude-standard"]).splitlines()
+    return sorted(set(there)), gone
 
 
-def _times():
-    return {path: path.stat().st_mtime_ns
-            for folder in ("build/tests", "build/bin", "build/lib") for path in Path(folder).glob("*") if path.is_file()}
+def layers(files, build=Path("build")):
+    """Returns the beginnings of the names of the tests that the files can affect."""
+    found = set()
+    products = affected.products(build, files)
+    found |= {name.removesuffix("_tests") for name in products if name.endswith("_tests")}
+    if any(name.startswith(("erda-", "liberda")) for name in products):
+        found |= {"programs", "e2e", "c_api", "examples", "exports", "tools"}
+    if any(not file.startswith(("src/", "include/")) and Path(file).suffix != ".cc" for file in files):
+        found.add("tools")
+    return found
 
 
-def _build(jobs, built):
+def _tests(results, jobs, files):
     def run(log):
-        before = _times()
-        for words in (["cmake", "--preset", "test"], ["cmake", "--build", "--preset", "test", "-j", jobs]):
-            if log.call(words) != 0:
-                return Outcome(0, 1, log.tail())
-        built |= {path.name for path, time in _times().items() if before.get(path) != time}
-        return Outcome(1, 0)
-
-    return run
-
-
-def _tests(results, jobs, files, built):
-    def run(log):
-        layers = {name.removesuffix("_tests") for name in built if name.endswith("_tests")}
-        if any(name.startswith("erda-") or name.startswith("liberda") for name in built):
-            layers |= {"programs", "e2e", "c_api", "examples", "exports"}
-        if any(not file.startswith(("src/", "include/")) and Path(file).suffix != ".cc" for file in files):
-            layers.add("tools")
-        if not layers:
+        names = layers(files)
+        if not names:
             return Outcome(1, 0)
         results.unlink(missing_ok=True)
-        pattern = "^(" + "|".join(sorted(layers)) + ")\\."
+        pattern = "^(" + "|".join(sorted(names)) + ")\\."
         status = log.call(["ctest", "--test-dir", "build", "-j", jobs, "--timeout", "120", "--output-on-failure", "-R",
                            pattern, "--output-junit", results.absolute()], timeout=1200)
         outcome = of_ctest(results)

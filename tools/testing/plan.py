@@ -79,8 +79,8 @@ def _before(logs, jobs):
 def _build(preset, title, jobs, name=None):
     return Step(name or f"build-{preset}", f"Build: {title}", commands([
         ["cmake", "--preset", preset],
-        # Tests in the lab have timeouts, so they have a higher priority.
-        ["nice", "cmake", "--build", "--preset", preset, "-j", jobs]]))
+        # Steps of other lanes have timeouts, and those in the lab compute while they wait. So they go first.
+        ["chrt", "--idle", "0", "cmake", "--build", "--preset", preset, "-j", jobs]]))
 
 
 def _ctest(build, results, jobs):
