@@ -1,9 +1,8 @@
 """Remembers the sources in which clang-tidy found nothing, so that it runs on those again only after a change.
 
-The key of a source covers everything on which the output of clang-tidy depends. These are its bytes, those of each file
-of the tree that it includes (also through others), the options and the configuration. The versions of all Debian
-packages count, too, since clang-tidy reads their headers. An include that is compiled only under some condition counts
-like any other.
+The key of a source covers everything on which the output of clang-tidy depends. First its bytes, and those of each file
+of the tree that it includes, also through others. Then the options, the configuration, and the Debian packages, whose
+headers clang-tidy reads. An include that is compiled only under some condition counts like any other.
 """
 
 import copy
@@ -12,6 +11,7 @@ import os
 import re
 from pathlib import Path
 
+from .passed import Passed
 from .step import output_of
 
 INCLUDE = re.compile(rb'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
@@ -19,9 +19,8 @@ INCLUDE = re.compile(rb'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 
 class CleanSources:
     def __init__(self, folder=None):
-        self._folder = Path(folder or _default_folder())
-        self._machine = hashlib.sha256(
-            (output_of(["dpkg-query", "-W"]) + output_of(["clang-tidy", "--version"])).encode()).hexdigest()
+        self._passed = Passed("clang-tidy", folder)
+        self._machine = self._passed.machine + output_of(["clang-tidy", "--version"])
         self._forget()
 
     def key(self, file, command, options):
@@ -44,11 +43,10 @@ class CleanSources:
         return fresh.key(file, command, options)
 
     def has(self, key):
-        return (self._folder / key).exists()
+        return self._passed.has(key)
 
     def add(self, key):
-        self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / key).touch()
+        self._passed.add(key)
 
     def _forget(self):
         self._bytes = {}  # By path.
@@ -79,8 +77,3 @@ class CleanSources:
         if path not in self._bytes:
             self._bytes[path] = Path(path).read_bytes()
         return self._bytes[path]
-
-
-def _default_folder():
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "erda" / "clang-tidy"

@@ -4,17 +4,21 @@ from pathlib import Path
 
 from . import analysis, checks, suites
 from .counts import of_ctest, of_google_test
+from .passed import once
 from .step import Outcome, Step, check, command, commands
 
 ASAN = "clang, address and undefined behaviour sanitizers"
 TSAN = "clang, thread sanitizer"
+SIMULATOR = "build/tests/erda-sim"
+SEEDS = "tests/regression/seeds"
+SIMULATION = [[SIMULATOR, "--seeds", "3000"], [SIMULATOR, "--list", SEEDS], [SIMULATOR, "--planted"]]
 
 
 def quick_steps(logs, scratch, jobs, lab):
     """Returns the steps of a first look: build, tests, simulation, installation, a smoke test of the lab."""
     steps = _before(logs, jobs)
     steps += [
-        Step("simulation", "Simulation: 300 seeds", command("build/tests/erda-sim", "--seeds", "300", timeout=600),
+        Step("simulation", "Simulation: 300 seeds", command(SIMULATOR, "--seeds", "300", timeout=600),
              needs=("build",)),
         _install(scratch),
     ]
@@ -32,10 +36,8 @@ def all_steps(logs, scratch, jobs, lab):
     steps += [
         Step("headers", "Each header compiles alone",
              command("cmake", "--build", "build", "--target", "header_check", "-j", jobs), needs=("build",)),
-        Step("simulation", "Simulation: 3000 seeds, those that once failed, the planted defects", commands([
-            ["build/tests/erda-sim", "--seeds", "3000"],
-            ["build/tests/erda-sim", "--list", "tests/regression/seeds"],
-            ["build/tests/erda-sim", "--planted"]], timeout=600), needs=("build",)),
+        Step("simulation", "Simulation: 3000 seeds, those that once failed, the planted defects",
+             once(commands(SIMULATION, timeout=600), f"{SIMULATION}", [SIMULATOR, SEEDS]), needs=("build",)),
         Step("micro", "Instructions of each micro-benchmark, beside the recorded counts", command("tools/micro", timeout=900),
              needs=("build",)),
         _install(scratch),
@@ -158,9 +160,11 @@ def _fuzz_steps(logs, scratch):
         found = scratch / f"fuzz-{target}"  # For inputs that reach new code.
         # These two read the same pools.
         corpus = Path("tests/fuzz/corpus", "inspect" if target == "salvage" else target)
-        return commands([["mkdir", "-p", found], suites.not_randomized([
-            f"build-fuzz/tests/fuzz_{target}", f"-runs={runs}", "-seed=1", f"-max_len={bytes_max}", *options,
-            f"-artifact_prefix={logs}/fuzz-{target}-", found, corpus])], timeout=300)
+        program = f"build-fuzz/tests/fuzz_{target}"
+        bounds = [f"-runs={runs}", "-seed=1", f"-max_len={bytes_max}", *options]
+        return once(commands([["mkdir", "-p", found], suites.not_randomized([
+            program, *bounds, f"-artifact_prefix={logs}/fuzz-{target}-", found, corpus])], timeout=300),
+                    f"fuzz {bounds}", [program, corpus])
 
     place = {"needs": ("build-fuzz",), "lane": "fuzz"}
     return [
@@ -175,5 +179,6 @@ def _fuzz_steps(logs, scratch):
 def _model_steps():
     models = sorted(path for path in Path("tests/model").glob("*.py") if not path.name.startswith("_"))
     return [Step(f"model-{path.stem}", f"Model: {path.stem}",
-                 command("python3", path, timeout=900, env={"PYTHONDONTWRITEBYTECODE": "1"}),
+                 once(command("python3", path, timeout=900, env={"PYTHONDONTWRITEBYTECODE": "1"}), path.stem,
+                      sorted(Path("tests/model").glob("*.py"))),
                  after=("ctest",), lane="models") for path in models]

@@ -72,6 +72,8 @@ class Schedule:
             tests = f", {outcome.passed} passed" if step.counts_tests else ""
             if step.counts_tests and outcome.failed:
                 tests += f", {outcome.failed} failed"
+            if outcome.note:
+                tests += f", {outcome.note}"
             place = f"[{self._ended}/{len(self._steps)}]"
             print(f"{place:>9} {verdict:<6} {step.title}{tests}: {seconds:.0f} s, processor {cpu:.0f} s", flush=True)
             if outcome.failed:

@@ -16,6 +16,7 @@ class Outcome:
     passed: int
     failed: int
     report: str = ""  # For the reader, after a failure.
+    note: str = ""  # For the reader of the step's line.
 
 
 @dataclass
