@@ -106,23 +106,23 @@ TEST_P(ArmTest, ArmedQueueSeesAMessageOrBecomesReadable) {
   Connect();
   bool sleeps = false;
   const WorkRequest message = Unsignaled(WriteImm(client_, 0, 0, 0, 0));
-  Meeting(kRounds).Run([&] { EXPECT_TRUE(Post(*client_.channel, message).ok()); },
-                       [&] {
-                         std::chrono::nanoseconds at_most(0);
-                         sleeps = server_.queue->Arm(&at_most);
-                       },
-                       [&](uint32_t round) {
-                         pollfd watched{server_.queue->descriptor(), POLLIN, 0};
-                         if (sleeps) {
-                           EXPECT_EQ(::poll(&watched, 1, 5000), 1)
-                               << "round " << round << ": a sleeper that nobody wakes";
-                         }
-                         server_.queue->Disarm();
-                         server_.Poll();
-                         EXPECT_EQ(server_.Count(OpKind::kReceiveImm), 1U);
-                         server_.events.clear();
-                         return !HasFailure();
-                       });
+  Meeting(Rounds(kRounds))
+      .Run([&] { EXPECT_TRUE(Post(*client_.channel, message).ok()); },
+           [&] {
+             std::chrono::nanoseconds at_most(0);
+             sleeps = server_.queue->Arm(&at_most);
+           },
+           [&](uint32_t round) {
+             pollfd watched{server_.queue->descriptor(), POLLIN, 0};
+             if (sleeps) {
+               EXPECT_EQ(::poll(&watched, 1, 5000), 1) << "round " << round << ": a sleeper that nobody wakes";
+             }
+             server_.queue->Disarm();
+             server_.Poll();
+             EXPECT_EQ(server_.Count(OpKind::kReceiveImm), 1U);
+             server_.events.clear();
+             return !HasFailure();
+           });
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, LostWakeUpTest, testing::ValuesIn(RealWorlds()
 
 void LostWakeUpTest::Talk(uint32_t rounds, const std::function<void(End&)>& wait) {
   Connect(4);
+  rounds = Rounds(rounds);
   std::atomic<bool> failed = false;
   const auto talk = [&](End& end, bool begins) {
     std::array<Completion, 8> polled;
