@@ -29,7 +29,7 @@ class PastedTest(unittest.TestCase):
         self.assertEqual(pasted.text,
                          "#include <a>\n#ifdef X\n#include <a>  // NOLINT(readability-duplicate-include)\n#endif\n\n")
         pasted = self._pasted("#if X\n#include <a>\n#endif\n", "#include <a>\n")
-        self.assertTrue(pasted.text.endswith("#endif\n#include <a>\n"))
+        self.assertTrue(pasted.text.endswith("#endif\n#include <a>  // NOLINT(readability-duplicate-include)\n"))
 
     def test_places_in_an_output_are_those_of_the_sources(self):
         pasted = self._pasted("1\n2\n", "3\n")

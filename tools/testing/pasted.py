@@ -14,9 +14,9 @@ class Pasted:
         self.members = members
         self._ends = []  # The number of the last line of each member.
         lines = []
-        included = set()
+        included = _Included()
         for member in members:
-            lines += _without(included, Path(member).read_text().splitlines())
+            lines += included.leave_out(Path(member).read_text().splitlines())
             self._ends.append(len(lines))
         self.text = "\n".join(lines) + "\n"
 
@@ -34,20 +34,29 @@ class Pasted:
         return member, line - start
 
 
-def _without(included, lines):
-    """Returns the lines, without includes that are in `included`. Adds theirs, but for those under a condition."""
-    own = set()
-    depth = 0
-    kept = []
-    for line in lines:
-        directive = DIRECTIVE.match(line)
-        kind = directive[1] if directive else ""
-        depth += (kind == "if") - (kind == "endif")
-        if kind == "include" and depth > 0:
-            line += "  // NOLINT(readability-duplicate-include)"
-        elif kind == "include":
-            own.add(line)
-            line = "" if line in included else line
-        kept.append(line)
-    included |= own
-    return kept
+class _Included:
+    """The includes of the sources so far: those that are compiled, and those under a condition."""
+
+    def __init__(self):
+        self._surely = set()
+        self._perhaps = set()
+
+    def leave_out(self, lines):
+        """Returns a source's lines without the includes that are compiled already. Adds the source's own."""
+        own = set()
+        depth = 0
+        kept = []
+        for line in lines:
+            directive = DIRECTIVE.match(line)
+            kind = directive[1] if directive else ""
+            depth += (kind == "if") - (kind == "endif")
+            if kind == "include":
+                again = depth > 0 or line in self._perhaps
+                (self._perhaps if depth > 0 else own).add(line)
+                if depth == 0 and line in self._surely:
+                    line = ""
+                elif again:
+                    line += "  // NOLINT(readability-duplicate-include)"
+            kept.append(line)
+        self._surely |= own
+        return kept
