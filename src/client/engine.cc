@@ -68,45 +68,60 @@ Status Engine::Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& 
 }
 
 template <class Callback>
-Status Engine::BeginPut(PutOp* op, Callback& done) {
-  if (op == nullptr) return kinds_.puts.taker().TakeRefusal();
-  op->done.Take(done);
-  event_loop_.Begin(*op);
-  return {};
+void Engine::BeginPut(PutOp& op, Callback& done) {
+  op.done.Take(done);
+  event_loop_.Begin(op);
+}
+
+template <class Callback>
+Status Engine::PutOf(PutKind kind, std::string_view key, std::string_view value, const PutOptions& options,
+                     Callback& done) {
+  Status why;
+  if (PutOp* op = TakerOfValues().Take(kind, key, value, options, &why)) BeginPut(*op, done);
+  return why;
+}
+
+template <class Callback>
+Status Engine::PutFrom(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
+                       const PutOptions& options, Callback& done) {
+  Status why = CheckBuffer(from, *fabric_);
+  if (!why.ok()) return why;
+  if (PutOp* op = TakerOfValues().TakeFrom(key, from, size, options, &why)) BeginPut(*op, done);
+  return why;
+}
+
+template <class Callback>
+Status Engine::PutKey(PutKind kind, std::string_view key, std::optional<uint64_t> if_version, Callback& done) {
+  Status why;
+  if (PutOp* op = kinds_.puts.taker().TakeKey(kind, key, if_version, &why)) BeginPut(*op, done);
+  return why;
 }
 
 Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback&& done) {
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().Take(PutKind::kPut, key, value, {}), done);
+  return PutOf(PutKind::kPut, key, value, {}, done);
 }
 
 Status Engine::Put(std::string_view key, std::string_view value, const PutOptions& options,
                    Client::PutCallback&& done) {
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().Take(PutKind::kPut, key, value, options), done);
+  return PutOf(PutKind::kPut, key, value, options, done);
 }
 
 Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
                    Client::DoneCallback&& done) {
-  if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().TakeFrom(key, from, size, {}), done);
+  return PutFrom(key, from, size, {}, done);
 }
 
 Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
                    const PutOptions& options, Client::PutCallback&& done) {
-  if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().TakeFrom(key, from, size, options), done);
+  return PutFrom(key, from, size, options, done);
 }
 
 Status Engine::Increment(std::string_view key, int64_t delta, Client::IncrementCallback&& done) {
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().Take(PutKind::kIncrement, key, AsString(BytesOf(delta)), {}), done);
+  return PutOf(PutKind::kIncrement, key, AsString(BytesOf(delta)), {}, done);
 }
 
 Status Engine::Delete(std::string_view key, const DeleteOptions& options, Client::DoneCallback&& done) {
-  return BeginPut(kinds_.puts.taker().TakeKey(PutKind::kDelete, key, options.if_version), done);
+  return PutKey(PutKind::kDelete, key, options.if_version, done);
 }
 
 // Uses any hash of the shard: the request needs one only to find the shard.
@@ -116,7 +131,7 @@ Status Engine::Clean(uint32_t shard, Client::DoneCallback&& done) {
   for (uint32_t i = 0; key.empty() || pool.geometry.ShardOf(HashKey(key, pool.hash_seed)) != shard; ++i) {
     key = "clean" + std::to_string(i);
   }
-  return BeginPut(kinds_.puts.taker().TakeKey(PutKind::kClean, key, std::nullopt), done);
+  return PutKey(PutKind::kClean, key, std::nullopt, done);
 }
 
 Result<std::shared_ptr<Buffer::Memory>> Engine::MakeBuffer(size_t value_bytes) {

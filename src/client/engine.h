@@ -85,16 +85,24 @@ class Engine {
  private:
   Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, const EngineOptions& options, const Clock& clock);
   Status Prepare();
-  // Polls a client that was idle, if it has chunks. A server may have revoked one meanwhile, and a put must not use
-  // that.
-  void HearOfChunks() {
+  // Returns the taker of puts with values. First polls a client that was idle, if it has chunks. A server may have
+  // revoked one meanwhile, and a put must not use that.
+  PutTaker& TakerOfValues() {
     if (operations_.in_flight() == 0 && connections_.links().HasChunks()) Poll();
+    return kinds_.puts.taker();
   }
   template <class Op, class Callback>
   Status Begin(Op& op, Callback&& done);
-  // Begins a put that was taken, or returns why none was.
   template <class Callback>
-  Status BeginPut(PutOp* op, Callback& done);
+  void BeginPut(PutOp& op, Callback& done);
+  // These begin an operation: with a value, with the value in a buffer, and without a value.
+  template <class Callback>
+  Status PutOf(PutKind kind, std::string_view key, std::string_view value, const PutOptions& options, Callback& done);
+  template <class Callback>
+  Status PutFrom(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
+                 const PutOptions& options, Callback& done);
+  template <class Callback>
+  Status PutKey(PutKind kind, std::string_view key, std::optional<uint64_t> if_version, Callback& done);
 
   const std::shared_ptr<fabric::Fabric> fabric_;
   const EngineOptions options_;
