@@ -100,7 +100,7 @@ class Lengths(Fixture):
 
     def test_a_long_cell_is_found_though_it_is_no_sentence(self):
         few, many = " ".join(["few"] * 25), " ".join(["few"] * 26)
-        self.assertEqual(self.rules(f"| a | {few} |\n|---|---|\n| {few}. | {few}. Then {few} |\n"), [])
+        self.assertEqual(self.rules(f"| a | {few} |\n|---|---|\n| {few}. | {few}. A{few[3:]} |\n"), [])
         self.assertEqual(self.rules(f"| a | {many} |\n|---|---|\n| {few} | {many}. |\n"), ["cell", "cell"])
         self.assertEqual(self.rules(f"| {few}; then one |\n|---|\n"), ["cell"])
 
