@@ -93,16 +93,6 @@ class Engine {
   }
   template <class Op, class Callback>
   Status Begin(Op& op, Callback&& done);
-  template <class Callback>
-  void BeginPut(PutOp& op, Callback& done);
-  // These begin an operation: with a value, with the value in a buffer, and without a value.
-  template <class Callback>
-  Status PutOf(PutKind kind, std::string_view key, std::string_view value, const PutOptions& options, Callback& done);
-  template <class Callback>
-  Status PutFrom(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
-                 const PutOptions& options, Callback& done);
-  template <class Callback>
-  Status PutKey(PutKind kind, std::string_view key, std::optional<uint64_t> if_version, Callback& done);
 
   const std::shared_ptr<fabric::Fabric> fabric_;
   const EngineOptions options_;
