@@ -190,8 +190,8 @@ struct ServerStats {
   uint64_t sleeps = 0;
   // Now: about the bytes of the log that index entries name. After a start, it needs a count of all keys.
   uint64_t log_bytes_live = 0;
-  // Puts that waited until the cleaner had made room. With some, clients write faster than the cleaner works. With
-  // many, the pool is nearly full.
+  // Puts that waited until the cleaner had made room. A few mean that clients write faster than the cleaner works. Many
+  // mean that the pool is nearly full.
   uint64_t puts_delayed = 0;
   // Regions that the cleaners emptied.
   uint64_t regions_cleaned = 0;

@@ -1,4 +1,4 @@
-// The boot id: the kernel's name for the time between two starts of the machine.
+// The boot id: the kernel's name for the time between two starts of the machine. Owns nothing. Any thread may call it.
 #pragma once
 
 #include <array>

@@ -1,4 +1,6 @@
 // Shared mappings of files and memfds, placed so that the kernel can map them by large pages.
+//
+// Owns nothing: the caller owns the descriptor and the mapping. Any thread may call it.
 #pragma once
 
 #include <cstddef>

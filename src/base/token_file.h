@@ -5,6 +5,8 @@
 //   TOKEN read-only
 //
 // Each line has one token: 16 to 256 printable characters without spaces. `head -c 32 /dev/urandom | base64` makes one.
+//
+// Owns nothing: the caller gets copies of the tokens. Any thread may call these functions.
 #pragma once
 
 #include <string>

@@ -1,4 +1,7 @@
 // Memory that is registered with the fabric: of an operation whose message is large, or of the caller for one value.
+//
+// RegisteredMemory owns its bytes and their registration. A Buffer::Memory also has a share of its fabric. The caller's
+// Buffer and the operation that uses it share that memory. One thread at a time uses a buffer, as a client.
 #pragma once
 
 #include <algorithm>

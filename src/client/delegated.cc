@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include "client/requests.h"
+
 namespace erda::client {
 
 using format::LogAddress;
-using format::Request;
-using format::RequestOp;
 
 void Delegated::Reset(uint32_t first_head, uint32_t heads, uint64_t bytes_max) {
   first_head_ = first_head;
@@ -44,12 +44,7 @@ void Delegated::Ask(uint32_t head, uint64_t object_bytes) {
   }
   of.wanted = std::min(std::max(2 * of.wanted, format::kChunkObjectsAt + kObjectsAtFirst * object_bytes), bytes_max_);
   of.asked = true;
-  Request request{};
-  request.op = static_cast<uint8_t>(RequestOp::kDelegate);
-  request.head = head;
-  request.value_size = static_cast<uint32_t>(of.wanted);
-  request.version = format::kChunkObjectsAt + object_bytes;
-  to_send.push_back(request);
+  to_send.push_back(MakeDelegate(head, of.wanted, format::kChunkObjectsAt + object_bytes));
 }
 
 LogAddress Delegated::Place(Chunk& chunk, uint64_t object_bytes) {
@@ -66,20 +61,13 @@ void Delegated::OnAnswer(uint32_t head, LogAddress object, bool refused) {
   const auto it = std::find_if(chunks_.begin(), chunks_.end(), [&](const Chunk& c) { return c.Holds(head, object); });
   if (it == chunks_.end()) return;
   --it->in_flight;
-  if (refused) TakeBack(*it);
+  if (refused) Revoke(*it);
   if (Drop(*it)) chunks_.erase(it);
 }
 
 bool Delegated::Drop(const Chunk& chunk) {
   if (chunk.in_flight > 0 || !(chunk.revoked || chunk.passed)) return false;
-  if (!chunk.passed) {
-    Request request{};
-    request.op = static_cast<uint8_t>(RequestOp::kGiveBack);
-    request.head = chunk.head;
-    request.address = chunk.address.raw();
-    request.version = chunk.version;
-    to_send.push_back(request);
-  }
+  if (!chunk.passed) to_send.push_back(MakeGiveBack(chunk.head, chunk.address, chunk.version));
   return true;
 }
 
@@ -104,12 +92,12 @@ void Delegated::OnRefused(uint32_t head) { HeadAt(head) = {.patience = kPatience
 // Puts there that are in flight may still be answered, so the client gives the chunk back after them.
 void Delegated::OnRevoked(LogAddress address) {
   for (Chunk& chunk : chunks_) {
-    if (chunk.address == address) TakeBack(chunk);
+    if (chunk.address == address) Revoke(chunk);
   }
   std::erase_if(chunks_, [&](const Chunk& c) { return Drop(c); });
 }
 
-void Delegated::TakeBack(Chunk& chunk) {
+void Delegated::Revoke(Chunk& chunk) {
   if (chunk.revoked) return;
   chunk.revoked = true;
   Head& of = HeadAt(chunk.head);

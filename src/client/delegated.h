@@ -5,6 +5,9 @@
 // given. The server revokes a chunk that was unused for some time, or whose region it needs. Then the client begins
 // with a small chunk again, so the size follows its rate of puts. If less than half of a revoked chunk was used, or if
 // the server refuses a chunk, the next kPatience puts go another way.
+//
+// Owns what the client knows of its chunks, and the requests about them; OwnRequests sends these. Requires: Reset for
+// each connection that comes up, and for each that is gone. Only the client's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +77,7 @@ class Delegated {
 
   [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[head - first_head_]; }
   void Ask(uint32_t head, uint64_t object_bytes);
-  void TakeBack(Chunk& chunk);
+  void Revoke(Chunk& chunk);
   // Forgets the chunk if none of its puts is in flight, and the client does not fill it any more.
   bool Drop(const Chunk& chunk);
 

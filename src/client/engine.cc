@@ -9,6 +9,42 @@
 
 namespace erda::client {
 
+namespace {
+
+template <class Callback>
+void BeginPut(EventLoop& loop, PutOp& op, Callback& done) {
+  op.done.Take(done);
+  loop.Begin(op);
+}
+
+// These take an operation, and begin it: with a value, with the value in a buffer, and without a value.
+
+template <class Callback>
+Status PutOf(PutTaker& taker, EventLoop& loop, PutKind kind, std::string_view key, std::string_view value,
+             const PutOptions& options, Callback& done) {
+  Status why;
+  if (PutOp* op = taker.Take(kind, key, value, options, &why)) BeginPut(loop, *op, done);
+  return why;
+}
+
+template <class Callback>
+Status PutFrom(PutTaker& taker, EventLoop& loop, std::string_view key, const std::shared_ptr<Buffer::Memory>& from,
+               size_t size, const PutOptions& options, Callback& done) {
+  Status why;
+  if (PutOp* op = taker.TakeFrom(key, from, size, options, &why)) BeginPut(loop, *op, done);
+  return why;
+}
+
+template <class Callback>
+Status PutKey(PutTaker& taker, EventLoop& loop, PutKind kind, std::string_view key, std::optional<uint64_t> if_version,
+              Callback& done) {
+  Status why;
+  if (PutOp* op = taker.TakeKey(kind, key, if_version, &why)) BeginPut(loop, *op, done);
+  return why;
+}
+
+}  // namespace
+
 // --- Setting up
 
 Result<std::unique_ptr<Engine>> Engine::Create(std::shared_ptr<fabric::Fabric> fabric, std::string address,
@@ -67,46 +103,33 @@ Status Engine::Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& 
   return Begin(*op, std::move(done));
 }
 
-template <class Callback>
-Status Engine::BeginPut(PutOp* op, Callback& done) {
-  if (op == nullptr) return kinds_.puts.taker().TakeRefusal();
-  op->done.Take(done);
-  event_loop_.Begin(*op);
-  return {};
-}
-
 Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback&& done) {
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().Take(PutKind::kPut, key, value, {}), done);
+  return PutOf(TakerOfValues(), event_loop_, PutKind::kPut, key, value, {}, done);
 }
 
 Status Engine::Put(std::string_view key, std::string_view value, const PutOptions& options,
                    Client::PutCallback&& done) {
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().Take(PutKind::kPut, key, value, options), done);
+  return PutOf(TakerOfValues(), event_loop_, PutKind::kPut, key, value, options, done);
 }
 
 Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
                    Client::DoneCallback&& done) {
   if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().TakeFrom(key, from, size, {}), done);
+  return PutFrom(TakerOfValues(), event_loop_, key, from, size, {}, done);
 }
 
 Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
                    const PutOptions& options, Client::PutCallback&& done) {
   if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().TakeFrom(key, from, size, options), done);
+  return PutFrom(TakerOfValues(), event_loop_, key, from, size, options, done);
 }
 
 Status Engine::Increment(std::string_view key, int64_t delta, Client::IncrementCallback&& done) {
-  HearOfChunks();
-  return BeginPut(kinds_.puts.taker().Take(PutKind::kIncrement, key, AsString(BytesOf(delta)), {}), done);
+  return PutOf(TakerOfValues(), event_loop_, PutKind::kIncrement, key, AsString(BytesOf(delta)), {}, done);
 }
 
 Status Engine::Delete(std::string_view key, const DeleteOptions& options, Client::DoneCallback&& done) {
-  return BeginPut(kinds_.puts.taker().TakeKey(PutKind::kDelete, key, options.if_version), done);
+  return PutKey(kinds_.puts.taker(), event_loop_, PutKind::kDelete, key, options.if_version, done);
 }
 
 // Uses any hash of the shard: the request needs one only to find the shard.
@@ -116,7 +139,7 @@ Status Engine::Clean(uint32_t shard, Client::DoneCallback&& done) {
   for (uint32_t i = 0; key.empty() || pool.geometry.ShardOf(HashKey(key, pool.hash_seed)) != shard; ++i) {
     key = "clean" + std::to_string(i);
   }
-  return BeginPut(kinds_.puts.taker().TakeKey(PutKind::kClean, key, std::nullopt), done);
+  return PutKey(kinds_.puts.taker(), event_loop_, PutKind::kClean, key, std::nullopt, done);
 }
 
 Result<std::shared_ptr<Buffer::Memory>> Engine::MakeBuffer(size_t value_bytes) {

@@ -85,16 +85,14 @@ class Engine {
  private:
   Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, const EngineOptions& options, const Clock& clock);
   Status Prepare();
-  // Polls a client that was idle, if it has chunks. A server may have revoked one meanwhile, and a put must not use
-  // that.
-  void HearOfChunks() {
+  // Returns the taker of puts with values. First polls a client that was idle, if it has chunks. A server may have
+  // revoked one meanwhile, and a put must not use that.
+  PutTaker& TakerOfValues() {
     if (operations_.in_flight() == 0 && connections_.links().HasChunks()) Poll();
+    return kinds_.puts.taker();
   }
   template <class Op, class Callback>
   Status Begin(Op& op, Callback&& done);
-  // Begins a put that was taken, or returns why none was.
-  template <class Callback>
-  Status BeginPut(PutOp* op, Callback& done);
 
   const std::shared_ptr<fabric::Fabric> fabric_;
   const EngineOptions options_;

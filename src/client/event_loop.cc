@@ -135,7 +135,7 @@ void EventLoop::DeliverDeferred() {
 void EventLoop::Dispatch(const Completion& completion) {
   auto& link = *static_cast<Link*>(completion.channel->user);
   if (link.channel() != completion.channel) return;  // closed earlier in this Poll
-  if (completion.kind == OpKind::kReceiveImm && (completion.imm & format::kTakesBack) == 0) [[likely]] {
+  if (completion.kind == OpKind::kReceiveImm && (completion.imm & format::kRevokes) == 0) [[likely]] {
     return OnReply(link, completion.imm);
   }
   DispatchOther(link, completion);
@@ -173,7 +173,10 @@ void EventLoop::DispatchOther(Link& link, const Completion& completion) {
 
 void EventLoop::OnReply(Link& link, uint32_t slot) {
   const OpIndex owner = link.slots.OwnerOf(slot);
-  if (owner == RequestSlots::kFree) return connections_.CloseSince(link, ": the server answered what nobody asked");
+  if (owner == RequestSlots::kFree)
+    return connections_.CloseSince(link,
+                                   ": unexpected reply from the server: it fits no request of this client; use a "
+                                   "server and a client of one version");
   if (!OwnRequests::Owns(owner)) return kinds_.puts.OnReply(owner, slot);
   OnOwnReply(link, owner, slot);
 }

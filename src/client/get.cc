@@ -351,7 +351,8 @@ void Gets::DecideNameless(GetOp& op, EntryLook look) {
   ending_.Fail(op, {Code::kCorruption, connections_.address() + ": a stored key is damaged"});
 }
 
-// Returns true if the head slot of the version has held. Otherwise returns false, and the operation goes on by itself.
+// Returns true if the version's head slot still names the same use of the same region. Otherwise starts the operation's
+// next step, and returns false.
 //
 // (I10) A version that does not verify is damaged only if its head slot has held. So it must have been the same before
 // the Read of the entry and after the Read of the version. Otherwise the client may have looked at another use of the

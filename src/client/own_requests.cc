@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "client/requests.h"
 #include "format/hello.h"
 #include "format/messages.h"
 
@@ -33,10 +34,7 @@ bool OwnRequests::Report(Link& link, std::string_view key) {
   reported_at_ = now;
   report_link_ = &link;
   report_times_up_ = link.times_up;
-  Request request{};
-  request.op = static_cast<uint8_t>(RequestOp::kReport);
-  request.key_size = static_cast<uint16_t>(key.size());
-  request.id = 0;
+  const Request request = MakeReport(key);
   const auto message = operations_.memory().report();
   std::memcpy(message.data(), &request, sizeof(request));
   std::memcpy(message.data() + sizeof(request), key.data(), key.size());
@@ -100,7 +98,9 @@ bool OwnRequests::OnChunkReply(Link& link, uint32_t slot) {
                         (reply.number != 0) == (link.placing() == format::Placing::kWindow);
   const bool delegate = request.op == static_cast<uint8_t>(RequestOp::kDelegate);
   if (reply.id != request.id || (delegate && ok && !is_chunk)) {
-    connections_.CloseSince(link, ": the server answered what nobody asked");
+    connections_.CloseSince(link,
+                            ": unexpected reply from the server: it fits no request of this client; use a server and a "
+                            "client of one version");
     return false;
   }
   link.puts.delegated.sending = false;
@@ -115,7 +115,9 @@ bool OwnRequests::OnChunkReply(Link& link, uint32_t slot) {
 bool OwnRequests::OnTimeReply(Link& link, uint32_t slot) {
   const Reply reply = link.connection().ReplyIn(slot);
   if (reply.id != 0 || reply.code != static_cast<uint8_t>(Code::kOk)) {
-    connections_.CloseSince(link, ": the server answered what nobody asked");
+    connections_.CloseSince(link,
+                            ": unexpected reply from the server: it fits no request of this client; use a server and a "
+                            "client of one version");
     return false;
   }
   link.known.time_hint.Learn(clock_.Now(), reply.number);

@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "base/planted.h"
 #include "client/reply_status.h"
+#include "client/requests.h"
 #include "format/object.h"
 
 namespace erda::client {
@@ -35,41 +36,19 @@ WorkRequest WriteWork(std::span<std::byte> bytes, fabric::RemoteAddress to) {
 
 // --- Asking
 
-inline format::Request Puts::MakeRequest(PutOp& op, RequestOp kind, uint32_t address, uint32_t value_crc) {
+[[gnu::always_inline]] inline void Puts::WriteRequest(PutOp& op, std::span<std::byte> message, Request&& request) {
   op.request_id = own_requests_.NextId();
-  Request request{};
-  request.op = static_cast<uint8_t>(kind);
   request.id = op.request_id;
-  request.address = address;
-  if (kind == RequestOp::kCommit) {
-    request.key_hash = op.key_hash;
-    request.head = op.reply.head;
-    request.version = op.reply.header.version;
-  } else {
-    request.ack = static_cast<uint8_t>(options_.ack);
-    request.key_size = op.key_size;
-    request.value_size = op.value_size;
-    request.value_crc = value_crc;
-    request.ttl = op.ttl;
-    if (op.if_version) {
-      request.condition = static_cast<uint8_t>(format::Condition::kVersion);
-      request.version = *op.if_version;
-    }
-  }
   ++stats_.requests;
-  return request;
+  std::memcpy(message.data(), &request, sizeof(request));
 }
 
-void Puts::WriteRequest(PutOp& op, RequestOp kind, uint32_t address, uint32_t value_crc) {
-  const Request request = MakeRequest(op, kind, address, value_crc);
-  std::memcpy(op.message().data(), &request, sizeof(request));
-}
+void Puts::WriteRequest(PutOp& op, Request&& request) { WriteRequest(op, op.message(), std::move(request)); }
 
 [[gnu::always_inline]] inline void Puts::SendInline(PutOp& op) {
   op.step = Step::kReply;  // As in Send.
   const auto message = op.message();
-  const Request request = MakeRequest(op, RequestOp::kPutInline, 0, 0);
-  std::memcpy(message.data(), &request, sizeof(request));
+  WriteRequest(op, message, MakeKeyed(op, RequestOp::kPutInline, options_.ack));
   const WorkRequest work = op.RequestWork(message, format::InlineValueOffset(op.key_size) + op.value_size);
   posting_.Post(*op.link, {&work, 1});
 }
@@ -106,7 +85,10 @@ bool Puts::CanGo(PutOp& op) {
   if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size, op.ttl != 0)) {
     return refuse(Code::kInvalidArgument, "the value is larger than a segment of this pool holds");
   }
-  if (op.way == PutWay::kUndecided) DecideWay(op);
+  if (op.way == PutWay::kUndecided) {
+    op.way = DecideWay(op);
+    link.puts.had_large |= !op.FitsInline();
+  }
   if (op.way == PutWay::kTooLarge) {
     const uint64_t most = link.hello().slot_bytes - format::InlineValueOffset(op.key_size);
     return refuse(Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
@@ -129,16 +111,15 @@ bool Puts::CanGo(PutOp& op) {
   return true;
 }
 
-void Puts::DecideWay(PutOp& op) {
-  Link& link = *op.link;
+PutWay Puts::DecideWay(const PutOp& op) const {
+  const Link& link = *op.link;
   PutFacts facts;
   facts.asked = options_.put_path;
   facts.fits_inline = op.FitsInline();
   facts.placing = link.placing();
   facts.may_have_chunk = !op.if_version && !op.lost_chunk;
   facts.first_large = !link.puts.had_large;
-  link.puts.had_large |= !facts.fits_inline;
-  op.way = DecidePutWay(facts);
+  return DecidePutWay(facts);
 }
 
 void Puts::Send(PutOp& op) {
@@ -159,7 +140,7 @@ void Puts::Send(PutOp& op) {
 // hold a slot meanwhile.
 void Puts::GoWithoutChunk(PutOp& op) {
   op.lost_chunk = true;
-  DecideWay(op);
+  op.way = DecideWay(op);
   if (op.way != PutWay::kStaged && op.way != PutWay::kNoRight) return Send(op);
   ReleaseSlot(op);
   // (The put has ended if the next user of the slot found the channel closed.)
@@ -173,14 +154,14 @@ void Puts::SendWithKey(PutOp& op) {
   if (op.kind == PutKind::kDelete) kind = RequestOp::kDelete;
   if (op.kind == PutKind::kClean) kind = RequestOp::kClean;
   const bool has_value = kind == RequestOp::kIncrement;
-  WriteRequest(op, kind);
+  WriteRequest(op, MakeKeyed(op, kind, options_.ack));
   const WorkRequest work = op.RequestWork(has_value ? format::InlineValueOffset(op.key_size) + op.value_size
                                                     : sizeof(Request) + op.key_size);
   posting_.Post(*op.link, {&work, 1});
 }
 
 void Puts::SendStaged(PutOp& op) {
-  WriteRequest(op, RequestOp::kPutStaged, op.staged);
+  WriteRequest(op, MakeKeyed(op, RequestOp::kPutStaged, options_.ack, op.staged));
   const WorkRequest works[] = {WriteWork(op.value(), {format::kStagingRegion, op.staged}),
                                op.RequestWork(sizeof(Request) + op.key_size)};
   posting_.Post(*op.link, works);
@@ -207,7 +188,7 @@ bool Puts::SendDelegated(PutOp& op) {
   const uint32_t window = chunk->window;
   const format::LogAddress address = link.puts.delegated.Place(*chunk, object_bytes);
   const auto value = op.value();
-  WriteRequest(op, RequestOp::kPutDelegated, address.raw(), Crc32c(0, value));
+  WriteRequest(op, MakeKeyed(op, RequestOp::kPutDelegated, options_.ack, address.raw(), Crc32c(0, value)));
   stats_.nvm_bytes_written += value.size();
   const uint32_t to = window != 0 ? format::kPoolRegion : format::kPoolWriteRegion;
   const WorkRequest works[] = {WriteWork(value, {to, offset + format::ValueOffset(op.label_size()), window}),
@@ -265,7 +246,9 @@ void Puts::OnReply(OpIndex owner, uint32_t slot) {
   const Reply reply = link.connection().ReplyIn(slot);
   const bool fits = op.slot == slot && reply.id == op.request_id && reply.code <= static_cast<uint8_t>(Code::kInternal);
   if (!fits || (op.step != Step::kReply && op.step != Step::kCommitted)) {
-    return connections_.CloseSince(link, ": the server answered what nobody asked");
+    return connections_.CloseSince(link,
+                                   ": unexpected reply from the server: it fits no request of this client; use a "
+                                   "server and a client of one version");
   }
   if (op.way == PutWay::kDelegated) {
     const bool refused = reply.reason == static_cast<uint8_t>(Reason::kNoChunk);
@@ -295,7 +278,10 @@ void Puts::OnReserved(PutOp& op) {
   const format::ObjectHeader& header = op.reply.header;
   const bool ours = header.key_size == op.key_size && header.value_size == op.value_size &&
                     header.key_hash == op.key_hash && header.label_size() == op.label_size();
-  if (!ours) return connections_.CloseSince(*op.link, ": the server reserved what nobody asked for");
+  if (!ours)
+    return connections_.CloseSince(
+        *op.link,
+        ": the server reserved space for another key or size than requested; use a server and a client of one version");
   op.next_control_read = op.link->control().NextRead();
   if (Planted(Flaw::kAcknowledgesEarly)) return Finish(op, Status());
   WriteValue(op);
@@ -322,7 +308,7 @@ void Puts::WriteValue(PutOp& op) {
   const uint64_t body_at = offset + format::ChecksumOffset(op.label_size());
   if (options_.ack == Ack::kPersisted && link.flush_method() == format::FlushMethod::kServerFlush) {
     op.step = Step::kCommitted;
-    WriteRequest(op, RequestOp::kCommit, address.raw());
+    WriteRequest(op, MakeCommit(op, address));
     const WorkRequest works[] = {WriteWork(body, {format::kPoolWriteRegion, body_at}), op.RequestWork(sizeof(Request))};
     posting_.Post(link, works);
     return;

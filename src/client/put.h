@@ -15,7 +15,9 @@
 // link that is up when an operation starts. Only the client's thread calls it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "client/connections.h"
@@ -67,7 +69,8 @@ class Puts {
   void Deliver(PutOp& op);
 
  private:
-  void DecideWay(PutOp& op);
+  // Returns the way of a put by the table of put_path.h.
+  [[nodiscard]] PutWay DecideWay(const PutOp& op) const;
   // Returns true if it is a small put that goes inline, as most do. Decides that way if none is decided.
   bool GoesInline(PutOp& op) const;
   // Returns true if the operation can be sent. Decides the way of a put if none is decided. Otherwise defers its end,
@@ -77,9 +80,9 @@ class Puts {
   void SendInline(PutOp& op);
   void SendWithKey(PutOp& op);
   void GoWithoutChunk(PutOp& op);
-  format::Request MakeRequest(PutOp& op, format::RequestOp kind, uint32_t address, uint32_t value_crc);
-  // Makes a request, and stores it before the key and the value in the operation's message.
-  void WriteRequest(PutOp& op, format::RequestOp kind, uint32_t address = 0, uint32_t value_crc = 0);
+  // Gives the request an id, and stores it before the key and the value in the operation's message.
+  void WriteRequest(PutOp& op, format::Request&& request);
+  void WriteRequest(PutOp& op, std::span<std::byte> message, format::Request&& request);
   void SendStaged(PutOp& op);
   bool SendDelegated(PutOp& op);
   void OnReserved(PutOp& op);

@@ -48,7 +48,7 @@ struct PutOp : Operation {
   uint64_t ttl = 0;                    // The value's time to live, in milliseconds. 0: it does not expire.
   uint32_t value_size = 0;
   PutWay way = PutWay::kUndecided;
-  bool lost_chunk = false;                // The server took its chunk back, or gave none. The put goes another way.
+  bool lost_chunk = false;                // Its chunk was revoked, or none had room. It goes another way.
   uint32_t slot = RequestSlots::kNoSlot;  // The request slot that the operation holds.
   uint32_t staged = kNotStaged;           // The operation's place in the staging buffer.
   uint64_t request_id = 0;                // The number of its last request.

@@ -14,9 +14,10 @@
 //   -          -          pool              -           kReserved
 //   -          -          otherwise         -           kNoRight
 //
-// A put with a condition may not have a chunk, since the shard judges the condition before it gives space. Neither may
-// a put whose chunk was taken back, or that found no chunk. docs/benchmarks/results.md, "Put paths by size", says why
-// kAuto chooses so.
+// A put with a condition may not have a chunk, since the shard judges the condition before it gives space. A put whose
+// chunk was revoked, or that found no chunk with room, may not have one either.
+//
+// docs/benchmarks/results.md, "Put paths by size", says why kAuto chooses so.
 #pragma once
 
 #include <cstdint>

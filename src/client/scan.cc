@@ -82,7 +82,8 @@ bool Scan::GoOn() try {
     if (ranged_ && again_.empty()) {
       EndRound();
     } else if (ranged_ && ++looks_ > kLooksMax) {
-      Fail({Code::kTimeout, "an entry changes faster than a scan can tell whose it is"});
+      Fail({Code::kTimeout,
+            "an index entry changed too often while the scan read its key; scan again with the same cursor"});
     } else {
       ReadBlock();
     }

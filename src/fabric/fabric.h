@@ -123,14 +123,14 @@ class Channel {
   // bounds, or without the right, completes with kPermissionDenied and fails the channel.
   virtual Status Post(std::span<const WorkRequest> batch) = 0;
   // Reads without a completion, if the fabric need not wait for one: over shm it is a copy. The Read is executed after
-  // everything posted before it. Returns false if the Read was not executed, or does not count, for any reason. Posting
-  // the Read then tells the reason.
+  // everything posted before it. Returns false if the Read was not executed, or its bytes do not count. The caller then
+  // posts the Read to learn the reason.
   virtual bool ReadNow(std::span<std::byte> /*local*/, RemoteAddress /*remote*/) { return false; }
 
   // Prepares a destruction after which the owner uses the channel's memory for something else. Returns true if
-  // destroying the channel is a fence. Returns false if the peer is placing something at this moment, which nothing can
-  // stop (over shm its processor copies). Then the caller must ask again. Meanwhile the channel has failed, and reports
-  // nothing more.
+  // destroying the channel is a fence. Returns false while the peer places bytes. Nothing can stop that: over shm the
+  // peer's processor copies. Then the caller must ask again. Meanwhile the channel has failed, and reports nothing
+  // more.
   virtual bool Fence() = 0;
 
   // Opens a window, if the fabric has them (Capabilities::memory_windows). A window is a piece of this end's memory.

@@ -5,7 +5,7 @@
 // the server. It writes by WriteImm, with the slot's number as immediate. The answer: the server writes a Reply into
 // the same slot number of the client's reply memory, by WriteImm with that number. A slot has one request at a time.
 //
-// The server revokes a chunk by a WriteImm without bytes and without a request. Its immediate is kTakesBack and the
+// The server revokes a chunk by a WriteImm without bytes and without a request. Its immediate is kRevokes and the
 // address of the chunk. The client may not use the chunk any more, and gives it back.
 //
 // Any client asks for the server's time by a WriteImm without bytes. Its immediate is kAsksTime and the number of a
@@ -72,7 +72,7 @@ enum class Condition : uint8_t {
 };
 
 // An immediate with this bit has the address of a chunk, and no slot's number: the shard revokes the chunk.
-inline constexpr uint32_t kTakesBack = 1U << 31;
+inline constexpr uint32_t kRevokes = 1U << 31;
 // An immediate with this bit has a slot's number. The message has no bytes, and asks for the server's time.
 inline constexpr uint32_t kAsksTime = 1U << 30;
 // The most chunks that a client may have, with the revoked ones that it has not given back.

@@ -2,6 +2,8 @@
 // the first 16 bytes of HMAC-SHA-256 with the token as key. It covers a word that tells the ends apart, the nonce of
 // the server's challenge, and all of the hello before its proof. A nonce counts once, and so does a proof. A proof
 // counts for one client and one shard, and in one direction only.
+//
+// Owns nothing. Any thread may call these functions.
 #pragma once
 
 #include <span>

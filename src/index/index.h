@@ -46,7 +46,7 @@ namespace erda::index {
 
 class Index {
  public:
-  // Has the first blocks alone until the shape is taken up. observer: may be null.
+  // The index has only its first blocks until the caller takes up the shape. observer: may be null.
   Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, const Published& published,
         EntryObserver* observer = nullptr);
   Index(const Index&) = delete;

@@ -70,7 +70,7 @@ class Mender {
   // on return. Requires: the entry is the key's.
   void UndoPlace(Slot slot, uint64_t key_hash);
 
-  // The last server left this sum. Nothing: the sum is unknown, and EndRest has nothing to compare.
+  // Takes the sum that the last server stored. nullopt: no sum is known, so EndRest compares nothing.
   void BeginRest(std::optional<format::RestSum> at_rest) {
     slots_.rest() = RestCheck(at_rest, view_.size());
     has_news_ = rest_is_due();

@@ -1,5 +1,7 @@
 // CRC32C run backwards: the value of a checksum before the last bytes that it covers. So an object tells the pool's
 // seed and the generation of its region with which the server wrote it, even if nothing else tells them.
+//
+// CoveredBytes owns a copy of the bytes. Any thread may call these functions.
 #pragma once
 
 #include <array>

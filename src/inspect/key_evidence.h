@@ -47,7 +47,7 @@ class KnownVersion {
 
 class KeyEvidence {
  public:
-  // newest: of a key that the index names, a newer version counts although it is not proven.
+  // newest: if true, a newer version counts although it is not proven, also for a key that the index names.
   KeyEvidence(const SalvageBytes& bytes, bool newest) : bytes_(bytes), newest_(newest) {}
 
   // The index names the object as its key's version. flags: of KnownVersion.
@@ -56,8 +56,8 @@ class KeyEvidence {
   void AddInFlight(uint64_t key_hash) { in_flight_.insert(key_hash); }
   // The log has this object of a value.
   void AddValue(const format::ObjectView& view, uint64_t offset, bool proven);
-  // A tombstone slot has the tombstone of a delete, which was finished or not. Each version of the key that nothing
-  // names is older and gone, or newer.
+  // A tombstone slot has the tombstone of a delete, which was finished or not. Of the key's unnamed versions, the older
+  // ones are deleted, and the newer ones count.
   void AddTombstone(uint64_t key_hash, uint64_t version);
 
   using ByHash = std::unordered_map<uint64_t, KnownVersion>;

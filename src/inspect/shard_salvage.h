@@ -1,4 +1,6 @@
 // The salvage of one shard: it places the regions, reads index and log for evidence, chooses, and takes.
+//
+// Owns nothing, and does not write to the pool. Requires: nothing else writes to it meanwhile. Any thread may call it.
 #pragma once
 
 #include <cstddef>

@@ -44,9 +44,9 @@ Status LogRecovery::TakeUp(uint64_t version_limit, const Visit* visit) {
   return {};
 }
 
-// Each used segment counts as full, except the open one with the newest versions. The log goes on at the end of that
-// one. The shard seals a segment before it opens the next one. So a power cut between the two leaves no segment open,
-// and never leaves two.
+// Each used segment counts as full, except the open one with the newest versions. The log appends at the end of that
+// segment. The shard seals a segment before it opens the next one. So a power cut between the two leaves no segment
+// open, and never leaves two.
 Status LogRecovery::TakeUpHead(uint32_t head, uint64_t version_limit, const Visit* visit) {
   Newest newest;
   for (const uint32_t slot : shape_.slots()) {

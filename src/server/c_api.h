@@ -1,5 +1,7 @@
 // Converts between the structures of erda/server.h and those of the server's C API. Each field of one has its
 // counterpart in the other.
+//
+// Owns nothing. Any thread may call these functions.
 #pragma once
 
 #include "erda/erda.h"

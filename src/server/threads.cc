@@ -75,7 +75,9 @@ ShardThread::ShardThread(std::vector<std::unique_ptr<fabric::CompletionQueue>> q
 ShardThread::~ShardThread() { Stop(); }
 
 Status ShardThread::Start() {
-  if (!cleaner_event_.Create()) return {Code::kResourceExhausted, "no descriptor for an event is to be had"};
+  if (!cleaner_event_.Create())
+    return {Code::kResourceExhausted,
+            "cannot create an event descriptor: the process or the machine has too many open files"};
   shard_->data().clean_queues().bell.wake = [this] { cleaner_event_.Ring(); };
   const std::string number = std::to_string(shard_->number());
   const Status status = StartThread(

@@ -66,7 +66,7 @@ TEST_F(ChainTest, UnverifiedOldHeaderIsCorruptionIfTheGetMustPassTheOriginal) {
     Serve();
     EXPECT_EQ(got_, CodeName(Code::kCorruption)) << damaged;
   }
-  // Nor is an original passed that is damaged itself.
+  // A get does not pass a damaged original either. It reports the damage.
   *(InLog(kOriginal) + format::ValueOffset(other.size())) ^= std::byte{1};
   Get();
   Serve();
@@ -103,7 +103,7 @@ TEST_F(ChainTest, OldVersionThatVerifiesLaterIsTaken) {
   EXPECT_EQ(engine_->stats().second_looks, 0U) << "not older than the original, it is still the old one";
 }
 
-// The put of what is in between may be acknowledged.
+// The put of the version between the newest and the old one may be acknowledged.
 TEST_F(ChainTest, UnverifiedOldHeaderDoesNotMatterIfTheGetNeedNotPassTheVersion) {
   Write(kMiddle, 3, kOriginal, "middle", 0);
   WriteNewest(kMiddle);

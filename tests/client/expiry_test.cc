@@ -145,7 +145,7 @@ TEST_F(ExpiryTest, GetOfAValueWithoutADeadlineReadsNoTime) {
   Name(kPlace);
   EXPECT_EQ(ReadsOfGet(), "ev");
   EXPECT_EQ(ReadsOfGet(), "v");
-  // Nor does the next value of a key that had one with a deadline.
+  // A known value without a deadline costs no Read of the time, even if the key's last value had a deadline.
   Write(kOther, 2, kPlace, "brief", 0, kKey, kServerMillis + 10);
   Name(kOther);
   SetLeft(kPlace);
@@ -159,8 +159,8 @@ TEST_F(ExpiryTest, GetOfAValueWithoutADeadlineReadsNoTime) {
   EXPECT_EQ(got_, "stays");
 }
 
-// A version that the entry led to may have been published when its deadline had passed. Read before that, the time
-// would not say so.
+// The shard may publish a version after its deadline. A time that the client Read before the publication does not show
+// that.
 TEST_F(ExpiryTest, TimeIsReadAfterTheVersionThatTheEntryNames) {
   WriteFor(10);
   got_ = "";

@@ -1,8 +1,11 @@
-// The table of client/put_path.h, for every combination of its inputs. The rules here state the same in another way.
+// The table of client/put_path.h, for every combination of its inputs. The rules here state the same in another way. A
+// second test shows that they leave one outcome for each combination, so no wrong outcome passes.
 #include "client/put_path.h"
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace erda::client {
@@ -12,6 +15,8 @@ using format::Placing;
 
 constexpr PutPath kPaths[] = {PutPath::kAuto, PutPath::kInline, PutPath::kReserve, PutPath::kDelegate};
 constexpr Placing kPlacings[] = {Placing::kNone, Placing::kPool, Placing::kStaging, Placing::kWindow};
+constexpr PutWay kWays[] = {PutWay::kUndecided, PutWay::kInline,   PutWay::kReserved, PutWay::kDelegated,
+                            PutWay::kStaged,    PutWay::kTooLarge, PutWay::kNoRight};
 
 std::vector<PutFacts> AllFacts() {
   std::vector<PutFacts> all;
@@ -28,31 +33,86 @@ std::vector<PutFacts> AllFacts() {
 bool CanWriteIntoPool(Placing placing) { return placing == Placing::kPool; }
 bool CanStage(Placing placing) { return placing == Placing::kStaging || placing == Placing::kWindow; }
 bool HasChunks(Placing placing) { return placing == Placing::kPool || placing == Placing::kWindow; }
+bool MayDelegate(const PutFacts& facts) { return HasChunks(facts.placing) && facts.may_have_chunk; }
 
-TEST(PutPathTest, EachPutTakesAWayThatTheServerAllows) {
+// Returns the way of a large value that no chunk takes.
+PutWay WithoutChunk(Placing placing) {
+  if (CanStage(placing)) return PutWay::kStaged;
+  return CanWriteIntoPool(placing) ? PutWay::kReserved : PutWay::kNoRight;
+}
+
+struct Rule {
+  const char* name;
+  bool (*holds)(const PutFacts& facts, PutWay way);
+};
+
+constexpr Rule kRules[] = {
+    {"every put has a way", [](const PutFacts&, PutWay way) { return way != PutWay::kUndecided; }},
+    {"the server allows the way",
+     [](const PutFacts& facts, PutWay way) {
+       return (way != PutWay::kReserved || CanWriteIntoPool(facts.placing)) &&
+              (way != PutWay::kStaged || CanStage(facts.placing)) &&
+              (way != PutWay::kDelegated || MayDelegate(facts)) &&
+              (way != PutWay::kNoRight || !CanWriteIntoPool(facts.placing));
+     }},
+    {"only a value that fits goes inline",
+     [](const PutFacts& facts, PutWay way) { return way != PutWay::kInline || facts.fits_inline; }},
+    {"a put is too large if the caller asks for inline, and the value does not fit",
+     [](const PutFacts& facts, PutWay way) {
+       return (way == PutWay::kTooLarge) == (facts.asked == PutPath::kInline && !facts.fits_inline);
+     }},
+    {"kAuto and kInline send a value that fits inline",
+     [](const PutFacts& facts, PutWay way) {
+       const bool inline_if_it_fits = facts.asked == PutPath::kAuto || facts.asked == PutPath::kInline;
+       return !inline_if_it_fits || !facts.fits_inline || way == PutWay::kInline;
+     }},
+    {"a value that fits is refused only if the caller asks to reserve",
+     [](const PutFacts& facts, PutWay way) {
+       return !facts.fits_inline || facts.asked == PutPath::kReserve || way != PutWay::kNoRight;
+     }},
+    {"kReserve reserves, or has no right to",
+     [](const PutFacts& facts, PutWay way) {
+       return facts.asked != PutPath::kReserve ||
+              way == (CanWriteIntoPool(facts.placing) ? PutWay::kReserved : PutWay::kNoRight);
+     }},
+    {"kDelegate takes a chunk, or the next best way",
+     [](const PutFacts& facts, PutWay way) {
+       if (facts.asked != PutPath::kDelegate) return true;
+       if (MayDelegate(facts)) return way == PutWay::kDelegated;
+       const bool goes_inline = facts.fits_inline && !CanStage(facts.placing);
+       return way == (goes_inline ? PutWay::kInline : WithoutChunk(facts.placing));
+     }},
+    {"kAuto takes a chunk for a large value, but not for the first one",
+     [](const PutFacts& facts, PutWay way) {
+       if (facts.asked != PutPath::kAuto || facts.fits_inline) return true;
+       const bool takes_chunk = MayDelegate(facts) && !facts.first_large;
+       return way == (takes_chunk ? PutWay::kDelegated : WithoutChunk(facts.placing));
+     }},
+};
+
+// Returns the first rule that the outcome breaks, or an empty text.
+std::string_view BrokenRule(const PutFacts& facts, PutWay way) {
+  for (const Rule& rule : kRules) {
+    if (!rule.holds(facts, way)) return rule.name;
+  }
+  return {};
+}
+
+std::string Describe(const PutFacts& facts) {
+  return "asked " + std::to_string(static_cast<int>(facts.asked)) + ", fits " + std::to_string(facts.fits_inline) +
+         ", placing " + std::to_string(static_cast<int>(facts.placing)) + ", may have a chunk " +
+         std::to_string(facts.may_have_chunk) + ", first large " + std::to_string(facts.first_large);
+}
+
+TEST(PutPathTest, EachOutcomeKeepsTheRules) {
+  for (const PutFacts& facts : AllFacts()) EXPECT_EQ(BrokenRule(facts, DecidePutWay(facts)), "") << Describe(facts);
+}
+
+TEST(PutPathTest, EachOtherOutcomeBreaksARule) {
   for (const PutFacts& facts : AllFacts()) {
-    switch (DecidePutWay(facts)) {
-      case PutWay::kInline:
-        EXPECT_TRUE(facts.fits_inline);
-        EXPECT_NE(facts.asked, PutPath::kReserve);
-        break;
-      case PutWay::kReserved:
-        EXPECT_TRUE(CanWriteIntoPool(facts.placing));
-        break;
-      case PutWay::kDelegated:
-        EXPECT_TRUE(HasChunks(facts.placing) && facts.may_have_chunk);
-        break;
-      case PutWay::kStaged:
-        EXPECT_TRUE(CanStage(facts.placing));
-        break;
-      case PutWay::kTooLarge:
-        EXPECT_TRUE(facts.asked == PutPath::kInline && !facts.fits_inline);
-        break;
-      case PutWay::kNoRight:
-        EXPECT_FALSE(CanWriteIntoPool(facts.placing));
-        break;
-      case PutWay::kUndecided:
-        ADD_FAILURE() << "every put has a way";
+    for (const PutWay way : kWays) {
+      if (way == DecidePutWay(facts)) continue;
+      EXPECT_NE(BrokenRule(facts, way), "") << Describe(facts) << ": " << static_cast<int>(way);
     }
   }
 }
@@ -66,65 +126,6 @@ TEST(PutPathTest, ThePutsThatAreInlineByTwoFactsAreInlineInTheTable) {
   EXPECT_TRUE(IsInline(PutPath::kInline, true));
   EXPECT_FALSE(IsInline(PutPath::kAuto, false));
   EXPECT_FALSE(IsInline(PutPath::kDelegate, true));
-}
-
-TEST(PutPathTest, AValueThatFitsIsRefusedOnlyWhenTheCallerAsksToReserve) {
-  for (const PutFacts& facts : AllFacts()) {
-    const PutWay way = DecidePutWay(facts);
-    if (facts.fits_inline && (way == PutWay::kTooLarge || way == PutWay::kNoRight)) {
-      EXPECT_EQ(facts.asked, PutPath::kReserve);
-    }
-  }
-}
-
-TEST(PutPathTest, ALargeValueIsRefusedOnlyWithoutAnyPlaceForIt) {
-  for (const PutFacts& facts : AllFacts()) {
-    if (facts.fits_inline || facts.asked == PutPath::kInline || facts.asked == PutPath::kReserve) continue;
-    EXPECT_EQ(DecidePutWay(facts) == PutWay::kNoRight, facts.placing == Placing::kNone);
-  }
-}
-
-TEST(PutPathTest, AutoSendsAValueThatFitsInline) {
-  for (const PutFacts& facts : AllFacts()) {
-    if (facts.asked == PutPath::kAuto && facts.fits_inline) {
-      EXPECT_EQ(DecidePutWay(facts), PutWay::kInline);
-    }
-  }
-}
-
-TEST(PutPathTest, TheFirstLargePutOfALinkTakesNoChunk) {
-  for (const PutFacts& facts : AllFacts()) {
-    if (facts.asked == PutPath::kAuto && facts.first_large) {
-      EXPECT_NE(DecidePutWay(facts), PutWay::kDelegated);
-    }
-    if (facts.asked == PutPath::kAuto && !facts.first_large && !facts.fits_inline && facts.may_have_chunk &&
-        HasChunks(facts.placing)) {
-      EXPECT_EQ(DecidePutWay(facts), PutWay::kDelegated);
-    }
-  }
-}
-
-TEST(PutPathTest, RequestedPathIsTakenWhereItIsPossible) {
-  for (const PutFacts& facts : AllFacts()) {
-    const PutWay way = DecidePutWay(facts);
-    if (facts.asked == PutPath::kDelegate && facts.may_have_chunk && HasChunks(facts.placing)) {
-      EXPECT_EQ(way, PutWay::kDelegated);
-    }
-    if (facts.asked == PutPath::kReserve && CanWriteIntoPool(facts.placing)) {
-      EXPECT_EQ(way, PutWay::kReserved);
-    }
-  }
-}
-
-TEST(PutPathTest, DelegatedPutWithoutAChunkTakesTheNextBestWay) {
-  for (const PutFacts& facts : AllFacts()) {
-    if (facts.asked != PutPath::kDelegate || (facts.may_have_chunk && HasChunks(facts.placing))) continue;
-    const PutWay expected = CanStage(facts.placing)           ? PutWay::kStaged
-                            : facts.fits_inline               ? PutWay::kInline
-                            : CanWriteIntoPool(facts.placing) ? PutWay::kReserved
-                                                              : PutWay::kNoRight;
-    EXPECT_EQ(DecidePutWay(facts), expected);
-  }
 }
 
 }  // namespace

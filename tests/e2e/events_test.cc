@@ -98,13 +98,14 @@ TEST_F(EventsTest, EachViolationIsNamed) {
       {"an increment whose operand has not 8 bytes, or does not fit into its request slot",
        with([&](Request& r) { r.op = op(RequestOp::kIncrement); })},
       {"a key of another shard", with([&](Request& r) { r.key_size = static_cast<uint16_t>(elsewhere.size()); })},
-      {"a commit of what it has not reserved", with([&](Request& r) { r.op = op(RequestOp::kCommit); })},
+      {"a commit without a reservation", with([&](Request& r) { r.op = op(RequestOp::kCommit); })},
       {"it asks for a piece of another's log", with([&](Request& r) {
          r.op = op(RequestOp::kDelegate);
          r.head = UINT32_MAX;
        })},
       {"a message for a slot that it does not have", [](RawPeer& peer) { peer.PostImm(RawPeer::kSlots); }},
-      {"it asks for the time, with bytes", [](RawPeer& peer) { peer.PostImm(format::kAsksTime | 3, "12345678"); }},
+      {"a question for the time that carries bytes",
+       [](RawPeer& peer) { peer.PostImm(format::kAsksTime | 3, "12345678"); }},
       {"a message that is no request", [](RawPeer& peer) { peer.PostSend("hello"); }},
   };
   for (const auto& [what, breach] : breaches) {
@@ -138,7 +139,7 @@ TEST_F(EventsTest, DelegatedPutWithoutAPlacedValueIsNamed) {
   request.value_crc = 1;
   peer.Post(request, "key");
   EXPECT_TRUE(peer.IsClosed());
-  ExpectBroken("a delegated put whose value is not there, or not where the next one goes");
+  ExpectBroken("a delegated put without its value, or not at the chunk's next free place");
 }
 
 TEST_F(EventsTest, NonsenseInTheChannelIsAViolation) {
@@ -149,7 +150,7 @@ TEST_F(EventsTest, NonsenseInTheChannelIsAViolation) {
   ASSERT_TRUE(intruder.connected());
   std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(intruder.rings())).store(uint64_t{1} << 40);
   fabric::shm::RingDoorbell(intruder.socket());
-  ExpectBroken("it did what its fabric does not allow");
+  ExpectBroken("it broke a rule of the fabric");
   EXPECT_EQ(server->server().stats().violations, 1U);
 }
 

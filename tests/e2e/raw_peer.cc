@@ -72,7 +72,7 @@ HelloRefusal RawPeer::refusal() const {
 void RawPeer::Take(std::span<const fabric::Completion> completions) {
   for (const fabric::Completion& completion : completions) {
     // Not what it is asked for: a piece of the log back, say.
-    const bool answers = completion.kind == OpKind::kReceiveImm && (completion.imm & format::kTakesBack) == 0;
+    const bool answers = completion.kind == OpKind::kReceiveImm && (completion.imm & format::kRevokes) == 0;
     if (answers) answered_.push_back(completion.imm);
     if (completion.kind == OpKind::kClosed) closed_ = true;
     if (completion.kind == OpKind::kRead) read_done_ = completion.code == Code::kOk;

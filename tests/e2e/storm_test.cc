@@ -302,7 +302,7 @@ TEST_F(StormTest, RandomInputsHarmNoOtherClient) {
   EXPECT_TRUE(printable_);
   EXPECT_FALSE(told_token_);
   EXPECT_GE(reasons_.size(), 10U);
-  EXPECT_TRUE(reasons_.contains("protocol: it did what its fabric does not allow"));
+  EXPECT_TRUE(reasons_.contains("protocol: it broke a rule of the fabric"));
   EXPECT_FALSE(reasons_.contains("protocol: in a way that has no name"));
   for (const std::string& reason : reasons_) std::printf("  %s\n", reason.c_str());
 }

@@ -310,7 +310,7 @@ TEST_P(TokenTest, ReadOnlyPeerHasNoRightToWriteAnywhere) {
     EXPECT_TRUE(peer.IsClosed()) << region;
   }
   // The reader may ask for nothing but the time.
-  for (const uint32_t imm : {0U, 7U, format::kTakesBack, format::kAsksTime | RawPeer::kSlots}) {
+  for (const uint32_t imm : {0U, 7U, format::kRevokes, format::kAsksTime | RawPeer::kSlots}) {
     RawPeer peer(Address(), BytesOf(Proved(kReader)));
     ASSERT_TRUE(peer.connected());
     peer.PostImm(format::kAsksTime | 3);

@@ -309,7 +309,7 @@ TEST(GoldenBytesTest, EnumeratorsHaveTheirDocumentedNumbers) {
   EXPECT_EQ(number(RequestOp::kGiveBack), 9U);
   EXPECT_EQ(number(RequestOp::kPutStaged), 11U);
   EXPECT_EQ(number(RequestOp::kIncrement), 10U);
-  EXPECT_EQ(kTakesBack, 0x80000000U);
+  EXPECT_EQ(kRevokes, 0x80000000U);
   EXPECT_EQ(kAsksTime, 0x40000000U);
   EXPECT_EQ(number(Condition::kNone), 0U);
   EXPECT_EQ(number(Condition::kVersion), 1U);

@@ -110,7 +110,7 @@ void RandomRequests::PutCompanions() {
 
 // A delegated put takes effect as an inline one does: at once and as a whole.
 Outcome RandomRequests::PutOfOneTrip(const std::string& key, const std::string& value, Ack ack) {
-  if (random_.Chance(0.03)) store_->versions().delegating().TakeBack();
+  if (random_.Chance(0.03)) store_->versions().delegating().RevokeFull();
   if (random_.Chance(0.1)) store_->versions().delegating().Age();
   if (random_.Chance(0.3)) store_->GiveBack();
   if (random_.Chance(0.5)) {

@@ -128,7 +128,7 @@ struct Plan {
   static Plan OfFullIndex(uint64_t seed);
   // Clients with timeouts shorter than the delays of the network. They start the next operation at once.
   static Plan OfImpatience(uint64_t seed);
-  // Values that take so long that readers find them missing again and again, and report that to the server.
+  // Values that arrive late. Readers find them missing several times, and report that to the server.
   static Plan OfReports(uint64_t seed);
   // A server whose process dies in the middle of its work, or whose power is cut.
   static Plan OfCrashes(uint64_t seed);

@@ -98,6 +98,12 @@ class Lengths(Fixture):
         words = "\n  ".join(["word"] * 15)
         self.assertEqual(self.rules(f"- {words}\n- {words}\n"), [])
 
+    def test_a_long_cell_is_found_though_it_is_no_sentence(self):
+        few, many = " ".join(["few"] * 25), " ".join(["few"] * 26)
+        self.assertEqual(self.rules(f"| a | {few} |\n|---|---|\n| {few}. | {few}. A{few[3:]} |\n"), [])
+        self.assertEqual(self.rules(f"| a | {many} |\n|---|---|\n| {few} | {many}. |\n"), ["cell", "cell"])
+        self.assertEqual(self.rules(f"| {few}; then one |\n|---|\n"), ["cell"])
+
     def test_columns_count_in_prose_alone(self):
         wide = "x" * 121
         self.assertEqual(self.rules(wide), ["columns"])
@@ -223,7 +229,7 @@ class OtherTree(Fixture):
             status, out = run_main("--list")
         self.assertEqual(status, 0)
         self.assertRegex(out, r"(?m)^docs/a\.md:1: ")
-        self.assertRegex(out, r"(?m)^ +1 +0 +0 +0 +0 +0  docs/a\.md$")
+        self.assertRegex(out, r"(?m)^ +1 +0 +0 +0 +0 +0 +0  docs/a\.md$")
 
 
 class Program(unittest.TestCase):
@@ -251,8 +257,8 @@ class Program(unittest.TestCase):
         start = time.process_time()
         status, out = run_main("--all")
         self.assertEqual(status, 0)
-        self.assertRegex(out, r"(?m)^ +word +subject +long +columns +name +link  file$")
-        self.assertRegex(out, r"(?m)^( +\d+){6}  \d+ files$")
+        self.assertRegex(out, r"(?m)^ +word +subject +long +cell +columns +name +link  file$")
+        self.assertRegex(out, r"(?m)^( +\d+){7}  \d+ files$")
         self.assertLess(time.process_time() - start, 20)
 
     def test_each_exception_has_a_reason(self):

@@ -81,7 +81,7 @@ TEST_F(VerbsQueueTest, ReceiveWithoutAMessageIsPostedAgainAtOnce) {
     const size_t before = rdma_.receives.size();
     const auto channel = Connect(asking);
     const size_t connected = rdma_.receives.size() - before;
-    EXPECT_EQ(connected, asking ? ReceivesFor(kDepth) : SharedReceives::kChunk) << "the greeting's receive is lost";
+    EXPECT_EQ(connected, asking ? ReceivesFor(kDepth) : SharedReceives::kGroup) << "the greeting's receive is lost";
     ArriveImm(rdma_.last_id, 1);
     EXPECT_EQ(rdma_.receives.size() - before, connected);
   }

@@ -13,7 +13,7 @@
 namespace erda::fabric::verbs {
 namespace {
 
-constexpr uint32_t kChunk = SharedReceives::kChunk;
+constexpr uint32_t kGroup = SharedReceives::kGroup;
 
 class ReceivesTest : public DeviceTest {
  protected:
@@ -77,11 +77,11 @@ TEST_F(ReceivesTest, SharedReceivesGrowWithTheirNeed) {
   SharedReceives receives;
   EXPECT_EQ(receives.queue(), nullptr);
   ASSERT_TRUE(receives.Reserve(*device_, cq_, 68).ok());
-  EXPECT_TRUE(AreApart(kSharedReceives, kChunk));
+  EXPECT_TRUE(AreApart(kSharedReceives, kGroup));
   ASSERT_TRUE(receives.Reserve(*device_, cq_, 60).ok());
-  EXPECT_EQ(rdma_.receives.size(), kChunk) << "there were enough";
+  EXPECT_EQ(rdma_.receives.size(), kGroup) << "there were enough";
   ASSERT_TRUE(receives.Reserve(*device_, cq_, 1).ok());
-  EXPECT_TRUE(AreApart(kSharedReceives, 2 * kChunk));
+  EXPECT_TRUE(AreApart(kSharedReceives, 2 * kGroup));
   for (const auto& receive : rdma_.receives) {
     EXPECT_EQ(receive.queue, receives.queue());
     EXPECT_EQ(receives.Data(WorkId(receive.id).number()), receive.data);
@@ -91,45 +91,45 @@ TEST_F(ReceivesTest, SharedReceivesGrowWithTheirNeed) {
 TEST_F(ReceivesTest, ReleasedReceivesServeTheNextChannel) {
   SharedReceives receives;
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(receives.Reserve(*device_, cq_, kChunk).ok());
-    receives.Release(kChunk);
+    ASSERT_TRUE(receives.Reserve(*device_, cq_, kGroup).ok());
+    receives.Release(kGroup);
   }
-  EXPECT_EQ(rdma_.receives.size(), kChunk);
+  EXPECT_EQ(rdma_.receives.size(), kGroup);
 }
 
 TEST_F(ReceivesTest, DeviceLimitsTheSharedReceives) {
-  rdma_.attributes.max_srq_wr = 2 * kChunk + 1;
+  rdma_.attributes.max_srq_wr = 2 * kGroup + 1;
   Open();
   SharedReceives receives;
-  ASSERT_TRUE(receives.Reserve(*device_, cq_, 10 * kChunk).ok()) << "more peers share them, and ask again";
-  EXPECT_EQ(rdma_.receives.size(), 2 * kChunk);
+  ASSERT_TRUE(receives.Reserve(*device_, cq_, 10 * kGroup).ok()) << "more peers share them, and ask again";
+  EXPECT_EQ(rdma_.receives.size(), 2 * kGroup);
 }
 
-TEST_F(ReceivesTest, ChunksCoverTheNeed) {
-  EXPECT_EQ(SharedReceives::ChunksToMake(0, 1, 1000), 1U);
-  EXPECT_EQ(SharedReceives::ChunksToMake(0, kChunk, 1000), 1U);
-  EXPECT_EQ(SharedReceives::ChunksToMake(0, kChunk + 1, 1000), 2U);
-  EXPECT_EQ(SharedReceives::ChunksToMake(1, kChunk, 1000), 0U);
-  EXPECT_EQ(SharedReceives::ChunksToMake(3, 1, 1000), 0U);
-  EXPECT_EQ(SharedReceives::ChunksToMake(0, 10 * kChunk, 3 * kChunk), 3U);
-  EXPECT_EQ(SharedReceives::ChunksToMake(3, 10 * kChunk, 3 * kChunk), 0U);
-  EXPECT_EQ(SharedReceives::ChunksToMake(0, 1, kChunk - 1), 0U);
+TEST_F(ReceivesTest, GroupsCoverTheNeed) {
+  EXPECT_EQ(SharedReceives::GroupsToMake(0, 1, 1000), 1U);
+  EXPECT_EQ(SharedReceives::GroupsToMake(0, kGroup, 1000), 1U);
+  EXPECT_EQ(SharedReceives::GroupsToMake(0, kGroup + 1, 1000), 2U);
+  EXPECT_EQ(SharedReceives::GroupsToMake(1, kGroup, 1000), 0U);
+  EXPECT_EQ(SharedReceives::GroupsToMake(3, 1, 1000), 0U);
+  EXPECT_EQ(SharedReceives::GroupsToMake(0, 10 * kGroup, 3 * kGroup), 3U);
+  EXPECT_EQ(SharedReceives::GroupsToMake(3, 10 * kGroup, 3 * kGroup), 0U);
+  EXPECT_EQ(SharedReceives::GroupsToMake(0, 1, kGroup - 1), 0U);
 }
 
 TEST_F(ReceivesTest, EachSharedReceiveHasAnEntryInTheCompletionQueue) {
-  rdma_.attributes.max_cqe = 3 * kChunk - 1;
+  rdma_.attributes.max_cqe = 3 * kGroup - 1;
   Open();
   Cq small;
   ASSERT_TRUE(small.Create(*device_).ok());
   SharedReceives receives;
-  EXPECT_EQ(receives.Reserve(*device_, small, 3 * kChunk).code(), Code::kResourceExhausted);
-  EXPECT_EQ(rdma_.receives.size(), 2 * kChunk);
-  EXPECT_TRUE(small.Reserve(kChunk - 1).ok());
+  EXPECT_EQ(receives.Reserve(*device_, small, 3 * kGroup).code(), Code::kResourceExhausted);
+  EXPECT_EQ(rdma_.receives.size(), 2 * kGroup);
+  EXPECT_TRUE(small.Reserve(kGroup - 1).ok());
   EXPECT_FALSE(small.Reserve(1).ok());
 }
 
 TEST_F(ReceivesTest, ChunkWithoutMemoryTakesNoEntries) {
-  rdma_.attributes.max_cqe = kChunk;
+  rdma_.attributes.max_cqe = kGroup;
   Open();
   Cq small;
   ASSERT_TRUE(small.Create(*device_).ok());

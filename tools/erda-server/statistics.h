@@ -86,7 +86,7 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
      "About the bytes of the log that index entries name. After a start, it needs a count of all keys.",
      [](const ServerStats& stats) -> uint64_t { return stats.log_bytes_live; }},
     {"erda_puts_delayed_total", "", "counter",
-     "Puts that waited until the cleaner had made room. With some, clients write faster than the cleaner works. With many, the pool is nearly full.",
+     "Puts that waited until the cleaner had made room. A few mean that clients write faster than the cleaner works. Many mean that the pool is nearly full.",
      [](const ServerStats& stats) -> uint64_t { return stats.puts_delayed; }},
     {"erda_cleaner_regions_total", "", "counter",
      "Regions that the cleaners emptied.",

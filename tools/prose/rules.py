@@ -34,7 +34,7 @@ SUBJECT = re.compile(r"(?:^|(?<=[;:] )|(?<=\band )|(?<=\bbut )|(?<=\bso )|(?<=\b
 # Matches the end of a sentence: a stop, then perhaps a quote or bracket, then a space and the beginning of a sentence.
 SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.?!][\"'”)\]*_]*\s+(?=[\"'“(\[*_]*[A-Z0-9`\x00])")
 
-RULES = ("word", "subject", "long", "columns", "name", "link")
+RULES = ("word", "subject", "long", "cell", "columns", "name", "link")
 CODE = "\x00"  # Stands for the text in backticks.
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]*)\)")
 SECTION = re.compile(r'([\w/]+\.md)[)`]*,\s+("[^"]+"(?:,?\s+(?:and\s+)?"[^"]+")*)')
@@ -91,18 +91,19 @@ def check_paragraph(file: str, paragraph: Text) -> list[Finding]:
     for match in BANNED_PATTERN.finditer(text):
         advice = ADVICE[int(match.lastgroup[1:])]
         found.append(Finding(file, paragraph.line_at(match.start()), "word", f'"{match.group()}": {advice}'))
-    if not paragraph.is_prose:
+    if not paragraph.is_prose and not paragraph.is_cell:
         return found
     begin = 0
     for end in [match.end() for match in SENTENCE_END.finditer(text)] + [len(text)]:
         sentence = text[begin:end]
         words = len(re.findall(r"\S*[\w\x00]\S*", sentence))
         if words > WORDS_MAX:
-            found.append(Finding(file, paragraph.line_at(begin), "long",
-                                 f'a sentence of {words} words, at most {WORDS_MAX}: "{shortened(sentence)}"'))
+            rule, what = ("cell", "a sentence in a table") if paragraph.is_cell else ("long", "a sentence")
+            found.append(Finding(file, paragraph.line_at(begin), rule,
+                                 f'{what} of {words} words, at most {WORDS_MAX}: "{shortened(sentence)}"'))
         # A heading in its line, as in "**What it costs.**".
         is_lead_in = re.fullmatch(r"\s*\*+[^*]+\*+:?\s*", sentence)
-        if not is_lead_in and not sentence.rstrip(" *_\"')").endswith("?"):
+        if paragraph.is_prose and not is_lead_in and not sentence.rstrip(" *_\"')").endswith("?"):
             plain = re.sub(r"[*_\"'(\[]", " ", sentence)
             offset = len(plain) - len(plain.lstrip())
             plain = plain.lstrip()

@@ -15,8 +15,9 @@ CXX_TOKEN = re.compile(r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<string>(?:[^"\\\n]|\\.)
 class Text:
     """A paragraph of prose: its lines joined by spaces, and the place where each began."""
 
-    def __init__(self, is_prose: bool = True) -> None:
+    def __init__(self, is_prose: bool = True, is_cell: bool = False) -> None:
         self.is_prose = is_prose  # False for a heading or a cell, which need not be a sentence.
+        self.is_cell = is_cell  # A cell of a table. Its length counts even if it is no sentence.
         self.text = ""
         self.starts: list[int] = []
         self.numbers: list[int] = []
@@ -59,7 +60,7 @@ def lines_of_markdown(text: str) -> tuple[list[Text], list[tuple[int, str]], lis
             current = None
             for cell in re.split(r"(?<!\\)\|", bare.strip("|")):
                 if not re.fullmatch(r"[\s:-]*", cell):
-                    paragraphs.append(Text(is_prose=bool(re.search(r"[.?!]\s*$", cell))))
+                    paragraphs.append(Text(is_prose=bool(re.search(r"[.?!]\s*$", cell)), is_cell=True))
                     paragraphs[-1].add(number, cell)
             continue
         lines.append((number, line))

@@ -1,5 +1,7 @@
 // Copies between private memory and memory that other processes read and write at the same time. They stand for the DMA
 // of a NIC. Only an aligned 8-byte word of the shared side is copied whole, and nothing larger.
+//
+// Owns nothing. Requires: both sides are mapped for the whole size. Any thread may call these functions.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,8 @@
 // A listening socket of the shm fabric, and the peers that ask there.
+//
+// Owns the socket, its name in the file system, and the sockets of peers that have not asked yet. Shares its beacon
+// with the channels that it makes. Requires: the memory maps outlive it. One thread calls it, except Wake, which any
+// thread may call.
 #pragma once
 
 #include <list>

@@ -1,5 +1,8 @@
 // The Unix socket beside a channel. It connects the ends and passes descriptors once. Its end tells that the peer is
 // gone.
+//
+// Owns nothing: the caller owns each descriptor, those that arrive with a greeting included. One thread at a time uses
+// a socket: that of the listener, and then that of the channel's queue.
 #pragma once
 
 #include <array>

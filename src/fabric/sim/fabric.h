@@ -1,4 +1,6 @@
 // The connection of a simulated process to the simulated network.
+//
+// Owns its share of the process's node. Requires: the world outlives it. The one thread of the simulation calls it.
 #pragma once
 
 #include <deque>

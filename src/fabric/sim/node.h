@@ -1,4 +1,7 @@
 // The regions and completion queues of one simulated process.
+//
+// A queue owns the completions and messages that its process has not polled. A region does not own its bytes. Both
+// must outlive the channels that use them. The one thread of the simulation calls them.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // An operation on a lane of the simulated network, from its Post to its last event.
+//
+// Owns copies of the bytes that the caller may change before they are placed. The lane owns the operation. The one
+// thread of the simulation calls it.
 #pragma once
 
 #include <cstddef>

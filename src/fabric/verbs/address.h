@@ -4,6 +4,8 @@
 //   gid=INDEX    With device: the entry of its table of addresses from which this end speaks.
 //
 // The host may be a name. Port 0 is for listening, at any free port.
+//
+// Owns nothing. Any thread may call these functions.
 #pragma once
 
 #include <netinet/in.h>

@@ -277,7 +277,7 @@ std::optional<OpKind> VerbsChannel::OnReceive(const ibv_wc& wc, const std::byte*
 void VerbsChannel::OnConsumed() {
   credit_.Consume();
   if (!connected() || !credit_.MustTell()) return;
-  // Sends the word itself. If it grows before the device fetches it, so much the better.
+  // Sends from the counter itself. The device may fetch a later count, which is right, too.
   Request tell = OwnRequest(Purpose::kTellCredit, OpKind::kWrite, BytesOfCount(credit_.page().consumed),
                             introduction_.credit_key());
   tell.work.signaled = false;

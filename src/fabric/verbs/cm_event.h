@@ -1,4 +1,6 @@
 // Reads the events of rdma_cm that end a channel.
+//
+// Owns nothing. Requires: the event is not acknowledged yet. Any thread may call these functions.
 #pragma once
 
 #include <rdma/rdma_cma.h>

@@ -15,7 +15,8 @@ namespace {
 // power is known to be gone after some two seconds. (rdma_cm would choose eight times that.)
 constexpr uint8_t kAckTimeout = 16;
 constexpr uint8_t kRetries = 7;
-// A peer that has no receive at hand is asked again without end, every 0.64 ms. The message depth makes that rare.
+// If the peer has no receive ready, the device sends again every 0.64 ms, without a limit. The message depth makes that
+// rare.
 constexpr uint8_t kReceiverNotReadyRetries = 7;
 constexpr uint8_t kReceiverNotReadyTimer = 12;
 constexpr uint32_t kInlineWanted = 256;

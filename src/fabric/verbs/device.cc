@@ -215,7 +215,7 @@ Status Device::RegisterError(size_t bytes, int error) {
   }
   if (error == EFAULT || error == EOPNOTSUPP || error == EINVAL) {
     message +=
-        "; the kernel pins no pages of a file on this file system for a device without on-demand paging: use a "
+        "; the kernel pins no pages of a file on this file system for a device without on-demand paging. Use a "
         "device (/dev/daxX.Y), a file in tmpfs, or dram:";
     return {Code::kInvalidArgument, message};
   }

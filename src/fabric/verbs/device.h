@@ -1,5 +1,9 @@
 // An RDMA device as one fabric uses it: its abilities, its protection domain, and the keys of the memory registered
 // there.
+//
+// Owns the open device, or a share of the object that opened it, and its own protection domain. The fabric's regions,
+// queues, channels and listeners share a Device. It is constant after Open, except its keys, which have a mutex. So any
+// thread may call it.
 #pragma once
 
 #include <rdma/rdma_cma.h>

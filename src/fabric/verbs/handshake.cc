@@ -44,7 +44,8 @@ Greeting MakeGreeting(std::span<const OfferedRegion> regions, std::span<const st
 
 Result<Greeting> ReadGreeting(std::span<const std::byte> bytes) {
   const auto none = [](const char* why) { return Status(Code::kUnavailable, why); };
-  if (bytes.size() != sizeof(Greeting)) return none("the peer speaks something else");
+  if (bytes.size() != sizeof(Greeting))
+    return none("the peer's greeting has a wrong size; is it an Erda server or client?");
   const auto greeting = LoadAs<Greeting>(bytes);
   if (greeting.magic != kMagic || greeting.version != kVersion || greeting.regions > kOfferedRegionsMax ||
       greeting.data_bytes > greeting.data.size()) {
@@ -53,7 +54,7 @@ Result<Greeting> ReadGreeting(std::span<const std::byte> bytes) {
   for (const OfferedRegion& region : std::span(greeting.region).first(greeting.regions)) {
     if (region.access != static_cast<uint32_t>(Access::kRemoteRead) &&
         region.access != static_cast<uint32_t>(Access::kRemoteReadWrite)) {
-      return none("the peer offers what cannot be");
+      return none("the peer's greeting offers a region with unknown rights");
     }
   }
   return greeting;

@@ -1,4 +1,7 @@
 // A listening address of the verbs fabric, and the peers that ask there.
+//
+// Owns the listening identity, and a share of the device and of the event channel. A peer that asked owns its own
+// identity, until a channel does. One thread calls it, except Wake, which any thread may call.
 #pragma once
 
 #include <rdma/rdma_cma.h>

@@ -53,8 +53,8 @@ class MessageCredit {
 
  private:
   MessageRoom TakeSome(uint32_t messages, uint64_t pushed);
-  // Takes the peer's count over. Returns false if the peer counts more messages than the queue pair has sent. To
-  // believe it would let the messages that wait in this end exceed the depth.
+  // Takes the peer's count over. Returns false if the peer counts more messages than the queue pair has sent. If this
+  // end believed that count, more messages than the depth could wait in it.
   [[nodiscard]] bool Learn(uint64_t& count, uint64_t pushed);
   [[nodiscard]] bool Fits(uint32_t messages) const { return sent_ + messages - known_consumed_ <= depth_; }
 

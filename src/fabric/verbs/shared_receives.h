@@ -17,7 +17,7 @@ class Cq;
 // Owns the shared receive queue and the memory of its receives. The thread of the queue calls it.
 class SharedReceives {
  public:
-  static constexpr uint32_t kChunk = 128;   // Receives that are made at once.
+  static constexpr uint32_t kGroup = 128;   // Receives that are made at once.
   static constexpr uint32_t kMost = 16384;  // Receives in a queue, if the device takes as many.
 
   SharedReceives() = default;
@@ -31,26 +31,26 @@ class SharedReceives {
   Status Reserve(Device& device, Cq& completions, uint32_t count);
   // A channel that reserved `count` receives is gone.
   void Release(uint32_t count) { needed_ -= count; }
-  // Returns the number of chunks that are still to be made, if `made` chunks are there.
-  [[nodiscard]] static uint32_t ChunksToMake(uint32_t made, uint32_t needed, uint32_t most);
+  // Returns how many more groups of receives the queue has to make, if it has made `made`.
+  [[nodiscard]] static uint32_t GroupsToMake(uint32_t made, uint32_t needed, uint32_t most);
 
   // Posts a receive again whose data nobody needs any more.
   void Post(uint32_t index);
   // REQUIRES: the receive was made.
   [[nodiscard]] std::byte* Data(uint32_t index) const {
-    return chunks_[index / kChunk].data() + (index % kChunk) * kReceiveBytes;
+    return groups_[index / kGroup].data() + (index % kGroup) * kReceiveBytes;
   }
   // Returns null until the first Reserve.
   [[nodiscard]] ibv_srq* queue() const { return queue_; }
 
  private:
   Status MakeQueue(Device& device);
-  Status MakeChunk(Device& device, Cq& completions);
+  Status MakeGroup(Device& device, Cq& completions);
 
   ibv_srq* queue_ = nullptr;
   uint32_t most_ = 0;    // Receives that the queue takes.
   uint32_t needed_ = 0;  // Receives that the accepted channels need.
-  std::vector<OwnMemory> chunks_;
+  std::vector<OwnMemory> groups_;
 };
 
 }  // namespace erda::fabric::verbs

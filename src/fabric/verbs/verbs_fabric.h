@@ -1,4 +1,6 @@
 // Real RDMA: reliable-connected queue pairs, which rdma_cm connects. docs/fabric.md describes it.
+//
+// Owns a share of its device, and nothing else. Any thread may call it.
 #pragma once
 
 #include <memory>

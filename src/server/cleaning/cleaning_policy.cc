@@ -196,11 +196,11 @@ size_t CleaningPolicy::Choose() {
   if (choice.best && !in_circles) return Begin(*choice.best, CleanPhase::kMerge, {});
   if (wait_.any() && !emptied_.being_zeroed() && resorts_.OrderSweep()) return 1;
   if (choice.held) {
-    versions_.delegating().TakeBack();
+    versions_.delegating().RevokeFull();
     const bool settles = !wait_.any() || patience_.looks() % kLooksPerSettling == 0;
     const size_t settled = settles ? versions_.Sweep(kSettledPerStep) : 0;
     if (settled > 0) return settled;
-    // The merge is for the time when the holders let go.
+    // Merges a held region early, so that it can be emptied soon after its holders release it.
     if (choice.best_held)
       return Begin(*choice.best_held, CleanPhase::kMerge, merged_.Add(versions_, *choice.best_held));
     if (wait_.any() && !patience_.is_over()) return 0;

@@ -61,7 +61,7 @@ RegionChoice ChooseRegion(ShardLog& log, const format::Geometry& geometry, const
       choice.crowded_held |= region.crowded;
       if (is_merged || tried.Has(region)) return;
       if (!merged.MayCopy(region.use.live_bytes) || !HasRoomForEarlyCopies(log, region)) return;
-      // Each of them gives a whole region once it is let go. So the one is best that needs the fewest copies.
+      // Each held region becomes free as a whole after its holders release it. So the best one needs the fewest copies.
       const double few = -static_cast<double>(region.use.live_bytes);
       if (!choice.best_held || rank(region.crowded, few) > rank(choice.best_held->crowded, fewest)) {
         choice.best_held = region;

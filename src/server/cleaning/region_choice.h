@@ -26,10 +26,10 @@ struct RegionChoice {
   std::vector<log::ShardLog::LinkedRegion> unneeded;  // Nothing names or holds them. If any, only these count.
   std::optional<log::ShardLog::LinkedRegion> merged;  // To replicate: it is merged, and nothing holds it any more.
   std::optional<log::ShardLog::LinkedRegion> best;    // To merge: nothing holds it.
-  // To merge if there is no best one: something holds it, so the merge gains nothing yet.
+  // The held region to merge if `best` has no value. The merge frees nothing before the holders release the region.
   std::optional<log::ShardLog::LinkedRegion> best_held;
   bool held = false;          // Another region would be worthwhile if nobody held it.
-  bool crowded_held = false;  // Such a held region is in a crowded head.
+  bool crowded_held = false;  // One of these held regions is in a crowded head.
   bool gains_slot = false;    // A region in a crowded head is worthwhile.
 };
 

@@ -34,8 +34,8 @@ Status FoundRegions::Look() {
   for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) Place(number);
   if (newest_generation_ < UINT32_MAX - 2 * kGenerationLeap) return {};
   return {Code::kCorruption,
-          "a shard has used up the generations of its regions; each start that verifies the pool takes 65536. "
-          "'erda-pool salvage' reads the values into a dump, and a new pool takes the dump"};
+          "a shard has used up the generations of its regions. Each start that verifies the pool takes 65536. "
+          "'erda-pool salvage' reads the values into a dump, and 'erda-cli load' puts them into a new pool"};
 }
 
 uint32_t FoundRegions::NextGeneration() const { return newest_generation_ + kGenerationLeap; }

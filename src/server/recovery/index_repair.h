@@ -45,7 +45,8 @@ class IndexRepair {
     index::Slot slot = 0;
     std::optional<uint64_t> key_hash;
   };
-  // By tag: the entries in earlier slots of the same block. A second entry of the key at hand can be among them.
+  // By tag: the entries in earlier slots of the same block. One of them may be a second entry of the key that is judged
+  // now.
   using Twins = std::unordered_multimap<uint32_t, Twin>;
 
   void RaiseBlocks();

@@ -8,12 +8,12 @@ namespace erda::server {
 void TellChunkNews(ChunkTable& chunks, Sessions& sessions, ReplyBatch& replies) {
   chunks.TellRevoked([&](SessionId id, format::LogAddress chunk) {
     Session& session = sessions.At(id);
-    if (!session.doomed) replies.AddNotice(session, format::kTakesBack | chunk.raw());
+    if (!session.doomed) replies.AddNotice(session, format::kRevokes | chunk.raw());
   });
   CloseWindows(chunks, sessions);
   // After this the client connects again.
   chunks.EndOverdue([&](SessionId id) {
-    sessions.EndOverdue(sessions.At(id), "others waited too long for a piece of the log that it was to give back");
+    sessions.EndOverdue(sessions.At(id), "it kept a revoked piece of the log while other clients waited for room");
   });
 }
 

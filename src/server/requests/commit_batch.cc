@@ -17,7 +17,7 @@ void CommitBatch::EndAll(Sessions& sessions, ReplyBatch& replies) {
     if (asked.session.doomed) continue;
     const auto outcome = versions_.EndCommit(commit.begun);
     if (!outcome) {
-      sessions.Violate(asked.session, "a commit of what it has not reserved");
+      sessions.Violate(asked.session, "a commit without a reservation");
       continue;
     }
     if (outcome->code != Code::kOk) sessions.CountRefused(asked.session.fabric);

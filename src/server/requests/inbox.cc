@@ -22,7 +22,7 @@ void Inbox::Take(const Completion& completion, Nanoseconds seen) {
       return sessions_.Violate(session, "a message that is no request");
     case OpKind::kClosed:
       if (session.channel->peer_broke_rules()) {
-        return sessions_.Violate(session, "it did what its fabric does not allow");
+        return sessions_.Violate(session, "it broke a rule of the fabric");
       }
       return sessions_.Doom(session);
     case OpKind::kWindowClosed:  // after a failure kClosed follows, and the session's end closes the window
@@ -37,7 +37,7 @@ void Inbox::Receive(Session& session, const Completion& message, Nanoseconds see
   const uint32_t slot = message.imm & ~format::kAsksTime;
   const bool asks_time = slot != message.imm;
   if (slot >= session.slots) return sessions_.Violate(session, "a message for a slot that it does not have");
-  if (asks_time && message.bytes != 0) return sessions_.Violate(session, "it asks for the time, with bytes");
+  if (asks_time && message.bytes != 0) return sessions_.Violate(session, "a question for the time that carries bytes");
   if (!asks_time && session.read_only) return sessions_.Violate(session, "a request, though it may only read");
   if (!parked_.for_rate.ParkIfTooFast(session, message.imm, seen)) return Hear(session, message.imm, seen);
   if (session.held.size() > session.slots) sessions_.Violate(session, "more requests at once than it has slots");

@@ -63,7 +63,7 @@ bool IsConditional(const Request& request) { return request.condition != static_
     case RequestOp::kPutDelegated: {
       const auto put = versions_.delegating().Put(key, key_hash, request.value_size, request.value_crc, ack,
                                                   format::LogAddress(request.address), session.id, deadline);
-      if (!put) return Violation("a delegated put whose value is not there, or not where the next one goes");
+      if (!put) return Violation("a delegated put without its value, or not at the chunk's next free place");
       *outcome = *put;
       return Replied{};
     }
@@ -89,7 +89,7 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
   const auto slot =
       session.request_memory.bytes().subspan(uint64_t{asked.slot} * options_.slot_bytes, options_.slot_bytes);
   const auto request = LoadAs<Request>(slot);  // a private copy
-  if (after != After::kNothing && !MayWait(request)) return Violation("a request that became another while it waited");
+  if (after != After::kNothing && !MayWait(request)) return Violation("a request whose bytes changed while it waited");
   if (const Violation violation = CheckRights(request, session)) return violation;
   Outcome outcome;
   switch (RequestOp{request.op}) {

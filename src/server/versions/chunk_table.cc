@@ -103,7 +103,7 @@ void ChunkTable::EndSession(AllPublished /*proof*/, SessionId session) {
 }
 
 // If the chunk has a window, its segment does not count as settled before the window is closed (Release).
-void ChunkTable::TakeBack(SessionId session, Chunk& chunk) {
+void ChunkTable::Revoke(SessionId session, Chunk& chunk) {
   chunk.revoked = true;
   chunk.age = 0;
   --open_;
@@ -151,18 +151,18 @@ void ChunkTable::Age(AllPublished /*proof*/) {
       if (ends) {
         End(session, chunk);
       } else {
-        TakeBack(session, chunk);
+        Revoke(session, chunk);
       }
       return ends;
     });
   }
 }
 
-void ChunkTable::TakeBackFull(AllPublished /*proof*/) {
+void ChunkTable::RevokeFull(AllPublished /*proof*/) {
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     for (Chunk& chunk : chunks_[session]) {
       if (!chunk.revoked && !log_.tails().IsAppendedTo(chunk.head, geometry_.SlotOf(chunk.address)))
-        TakeBack(session, chunk);
+        Revoke(session, chunk);
     }
   }
 }

@@ -1,5 +1,4 @@
-// The chunks of one shard's log, which clients fill themselves (docs/protocol.md, "Put, delegated"). Where a name says
-// that the shard takes a chunk back, the documents say that it revokes the chunk.
+// The chunks of one shard's log, which clients fill themselves (docs/protocol.md, "Put, delegated").
 //
 // Owns each chunk from the moment that a session has it until nobody can write there any more. Owns the hold and the
 // flight of its space in the log. Owns the news that the shard has to tell or to act on: revoked chunks, windows to
@@ -47,7 +46,7 @@ class ChunkTable {
   // Counts one idle moment, and revokes the chunks that were unused for several of them.
   void Age(AllPublished);
   // Revokes the chunks in segments that the log no longer appends to.
-  void TakeBackFull(AllPublished);
+  void RevokeFull(AllPublished);
 
   // Calls tell(SessionId, Address) for each chunk that was revoked since the last call. The caller asks the client to
   // give the chunk back.
@@ -108,7 +107,7 @@ class ChunkTable {
   };
 
   // Revokes the chunk: the shard publishes no more puts there. The client may still write there.
-  void TakeBack(SessionId session, Chunk& chunk);
+  void Revoke(SessionId session, Chunk& chunk);
   // Takes the chunk from the session. If it has a window, the client may still write there until the window is closed.
   void End(SessionId session, const Chunk& chunk);
   // Ends the hold and the flight of the chunk's space, so that the log may use it again. Requires: the client cannot

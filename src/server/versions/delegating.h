@@ -55,8 +55,8 @@ class Delegating {
     if (chunks_.delegates()) chunks_.Age(batch_.Publish());
   }
   // Revokes the chunks in segments that the log no longer appends to, when cleaning is short of space.
-  void TakeBack() {
-    if (chunks_.open() > 0) chunks_.TakeBackFull(batch_.Publish());
+  void RevokeFull() {
+    if (chunks_.open() > 0) chunks_.RevokeFull(batch_.Publish());
   }
   [[nodiscard]] ChunkTable& chunks() { return chunks_; }
   [[nodiscard]] const ChunkTable& chunks() const { return chunks_; }

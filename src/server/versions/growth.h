@@ -41,7 +41,8 @@ class Growth {
   // Counts the keys in some more slots. Returns true once all are counted.
   bool CountKeys(uint64_t slots);
   // Counts all keys, and lets Mending compare the index with the sum of the last server. Does nothing a second time.
-  // Required before entries move: a flipped bit would go along, out of the slot where the sum finds it.
+  // Required before entries move. Otherwise a move copies a flipped bit into another slot, where the sum cannot find
+  // it.
   void EndRest(AllPublished);
   // Finds a free index slot for a new entry of the key. May move entries, and may let the index grow. If it returns
   // kNone, *slot is the free slot.

@@ -41,9 +41,9 @@ class Moving {
   bool Move(AllPublished, uint64_t key_hash, Address from, Address to);
 
   // Sets an entry aside that names, as settled, an address in this region of its head where no object of its key can
-  // be. From then on the entry names another place of this kind. The entry may name its new version there unsettled, if
-  // recovery has not found it. Then this decides about that version, and returns true if it can be moved after that.
-  // Persistent after the next fence. Requires: nobody holds the region.
+  // be. From then on the entry names another place of this kind. The entry may name an unsettled new version there that
+  // recovery did not find. Then SetAside settles that version or takes it back, and returns true: the entry can be
+  // moved afterwards. Persistent after the next fence. Requires: nobody holds the region.
   bool SetAside(AllPublished, Slot slot, uint32_t head, uint32_t region_slot);
   // If the key's entry names the address as a settled version, lets it name a place where no object is.
   void SetAside(AllPublished, uint64_t key_hash, uint32_t head, Address from);

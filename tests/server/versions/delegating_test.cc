@@ -220,7 +220,7 @@ TEST_F(DelegatingTest, RegionIsNotReusedWhileAClientMayWriteThere) {
   for (int i = 0; i < 400; ++i) ASSERT_EQ(store_.Put("k" + std::to_string(i % 3), value).code, Code::kOk);
   CleanAll();
   EXPECT_EQ(store_.Published(0, chunk.address.slot()), published);
-  EXPECT_FALSE(store_.versions().chunks().delegates()) << "it was taken back when its region was wanted";
+  EXPECT_FALSE(store_.versions().chunks().delegates()) << "it was revoked when its region was wanted";
   store_.GiveBack();
   store_.versions().delegating().GiveBack(0, chunk.address, chunk.header.version, 0);
   CleanAll();
@@ -242,7 +242,7 @@ TEST_F(DelegatingTest, SessionThatKeepsARevokedChunkFromAWaitingPutIsOverdue) {
   const Outcome chunk = Chunk(512, 3);
   (void)Chunk(512, 4);
   wait(100);
-  EXPECT_TRUE(overdue.empty()) << "nothing was taken back";
+  EXPECT_TRUE(overdue.empty()) << "nothing was revoked";
   for (int i = 0; i < 9; ++i) store_.versions().delegating().Age();
   EXPECT_TRUE(store_.versions().chunks().IsAwaiting());
   wait(9);

@@ -215,7 +215,7 @@ TEST_F(TogetherTest, AnyOtherRequestPublishesTheBatch) {
   expect_published("delegate", [&] { (void)versions.delegating().Delegate(head, 64, 64, 3); });
   expect_published("give back", [&] { versions.delegating().GiveBack(head, chunk.address, chunk.header.version, 2); });
   expect_published("a while", [&] { versions.delegating().Age(); });
-  expect_published("taking chunks back", [&] { versions.delegating().TakeBack(); });
+  expect_published("revoking chunks", [&] { versions.delegating().RevokeFull(); });
   expect_published("the end of a session", [&] { store_.EndSession(7); });
   const Reserved older = store_.Reserve("k", "older", 4);
   expect_published("a commit of the key", [&] { EXPECT_EQ(store_.Commit(older), Code::kCorruption); });
