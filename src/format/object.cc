@@ -42,7 +42,33 @@ ObjectHeader LoadHeader(std::span<const std::byte> bytes) {
   return header;
 }
 
+// A value has a key. Its size and the kind stand in bytes 4 to 6 of the header.
+bool MayBeginValue(uint64_t first_word) {
+  constexpr uint32_t kKindAndNoKey = uint32_t{static_cast<uint8_t>(ObjectKind::kValue)} << 16;
+  const uint32_t kind_and_key_size = static_cast<uint32_t>(first_word >> 32) & 0xffffff;
+  return kind_and_key_size - kKindAndNoKey - 1 < kKeyBytesMax;
+}
+
 }  // namespace
+
+// The shard may store the first word of an object with kLeft meanwhile.
+uint64_t BytesWithoutValue(std::span<const std::byte> bytes) {
+  constexpr size_t kAtOnce = 4;
+  constexpr size_t kWordsEach = kGranuleBytes / sizeof(uint64_t);
+  const size_t granules = bytes.size() / kGranuleBytes;
+  const auto* const words = reinterpret_cast<const uint64_t*>(bytes.data());
+  const auto may_begin = [words](size_t granule) {
+    return MayBeginValue(__atomic_load_n(words + granule * kWordsEach, __ATOMIC_RELAXED));
+  };
+  size_t granule = 0;
+  for (; granule + kAtOnce <= granules; granule += kAtOnce) {
+    bool any = false;
+    for (size_t i = 0; i < kAtOnce; ++i) any |= may_begin(granule + i);
+    if (any) break;
+  }
+  while (granule < granules && !may_begin(granule)) ++granule;
+  return granule * kGranuleBytes;
+}
 
 ObjectView InspectLabel(const Place& place, std::span<const std::byte> bytes) {
   ObjectView view;

@@ -170,5 +170,9 @@ struct ObjectView {
 [[nodiscard]] ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes);
 // As InspectHeader, for bytes that may end after the label.
 [[nodiscard]] ObjectView InspectLabel(const Place& place, std::span<const std::byte> bytes);
+// Returns how many of these bytes come before the first granule that may begin a value's header. At each granule before
+// that one, InspectLabel finds no header, or the header of another kind. Looks at one word of each granule.
+// REQUIRES: the bytes are 8-byte aligned, and whole granules.
+[[nodiscard]] uint64_t BytesWithoutValue(std::span<const std::byte> bytes);
 
 }  // namespace erda::format

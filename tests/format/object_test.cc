@@ -332,6 +332,64 @@ TEST(InspectObjectTest, DamageOfAnyKindIsSafe) {
   }
 }
 
+// --- BytesWithoutValue
+
+void WriteAt(Bytes* bytes, size_t granule, std::span<const std::byte> object) {
+  std::copy(object.begin(), object.end(), bytes->begin() + static_cast<std::ptrdiff_t>(granule * kGranuleBytes));
+}
+
+TEST(BytesWithoutValueTest, StopsAtTheFirstValue) {
+  const Bytes object = WholeObject(TestPlace(), "key", "value", 77, 12345);
+  for (size_t granule = 0; granule < 21; ++granule) {
+    Bytes bytes(25 * kGranuleBytes);
+    WriteAt(&bytes, granule, object);
+    EXPECT_EQ(BytesWithoutValue(bytes), granule * kGranuleBytes);
+  }
+}
+
+TEST(BytesWithoutValueTest, PassesBytesWithoutOneToTheirEnd) {
+  EXPECT_EQ(BytesWithoutValue({}), 0U);
+  for (size_t granules = 1; granules < 10; ++granules) {
+    const Bytes zeroes(granules * kGranuleBytes);
+    EXPECT_EQ(BytesWithoutValue(zeroes), zeroes.size());
+    const Bytes ones(granules * kGranuleBytes, std::byte{0xff});
+    EXPECT_EQ(BytesWithoutValue(ones), ones.size());
+  }
+}
+
+TEST(BytesWithoutValueTest, StopsForEachSizeOfAKeyAndForNoOtherKind) {
+  for (const uint32_t key_size : {0U, 1U, 2U, kKeyBytesMax - 1, kKeyBytesMax, kKeyBytesMax + 1, 65535U}) {
+    for (uint32_t kind = 0; kind < 256; ++kind) {
+      for (const uint8_t flags : {uint8_t{0}, ObjectHeader::kExpiresFlag, ObjectHeader::kLeft, uint8_t{0xff}}) {
+        ObjectHeader header{};
+        header.header_crc = 0xffffffff;
+        header.key_size = static_cast<uint16_t>(key_size);
+        header.kind = static_cast<uint8_t>(kind);
+        header.flags = flags;
+        Bytes bytes(2 * sizeof(header));
+        std::memcpy(bytes.data(), &header, sizeof(header));
+        const bool may_be_value = header.is_value() && key_size != 0 && key_size <= kKeyBytesMax;
+        EXPECT_EQ(BytesWithoutValue(bytes), may_be_value ? 0 : bytes.size()) << key_size << ", kind " << kind;
+      }
+    }
+  }
+}
+
+TEST(BytesWithoutValueTest, PassesNoHeaderThatInspectLabelFinds) {
+  Random random(7);
+  for (int round = 0; round < 200; ++round) {
+    Bytes bytes(512 * kGranuleBytes);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Uniform(round % 2 == 0 ? 256 : 3));
+    const std::string value(random.Uniform(300), 'v');
+    WriteAt(&bytes, random.Uniform(480), WholeObject(TestPlace(), "key", value));
+    const uint64_t passed = BytesWithoutValue(bytes);
+    for (uint64_t at = 0; at < passed; at += kGranuleBytes) {
+      const ObjectView view = InspectLabel(TestPlace(), std::span(bytes).subspan(at));
+      EXPECT_TRUE(view.state == ObjectState::kNothing || !view.header.is_value()) << at;
+    }
+  }
+}
+
 TEST(PoolSeedTest, EveryBitOfTheUuidCounts) {
   std::array<uint8_t, 16> uuid = kUuid;
   const uint32_t seed = PoolSeed(uuid);

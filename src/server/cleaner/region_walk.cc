@@ -12,6 +12,8 @@ namespace {
 
 // An object takes at least as much work as this many bytes, since the walk looks up its key.
 constexpr uint64_t kLookBytes = 512;
+// In a chunk the walk looks for the next header. That takes as much work as a copy of one byte in this many.
+constexpr uint64_t kPassedPerCopied = 8;
 
 // Returns how many bytes of zeroes, in whole granules, `bytes` begins with.
 uint64_t ZeroGranules(std::span<const std::byte> bytes) {
@@ -34,6 +36,8 @@ RegionWalk::Found RegionWalk::Next(WalkBudget* budget) {
     if (Skip()) continue;
     if (spot_.at == 0) {
       EnterSegment();
+    } else if (spot_.in_chunk() && PassToValue(budget)) {
+      continue;
     } else if (LookAtHeader(&found, budget)) {
       return found;
     }
@@ -84,6 +88,14 @@ void RegionWalk::EnterSegment() {
                                                                      : geometry_.segment_size;
 }
 
+bool RegionWalk::PassToValue(WalkBudget* budget) {
+  const uint64_t most = AlignUp(budget->left * kPassedPerCopied, format::kGranuleBytes);
+  const uint64_t passed = format::BytesWithoutValue(bytes().first(std::min(Limit(), most)));
+  if (passed == 0) return false;
+  PassBytes(passed, passed / kPassedPerCopied, budget);
+  return true;
+}
+
 bool RegionWalk::LookAtHeader(Found* found, WalkBudget* budget) {
   const bool in_chunk = spot_.in_chunk();
   const uint64_t limit = Limit();
@@ -98,7 +110,8 @@ bool RegionWalk::LookAtHeader(Found* found, WalkBudget* budget) {
     // written.
     spot_.lost |= !in_chunk;
     const uint64_t zeroes = ZeroGranules(bytes().first(std::min(budget->left, limit)));
-    PassBytes(std::max(zeroes, format::kGranuleBytes), 0, budget);
+    const uint64_t passed = std::max(zeroes, format::kGranuleBytes);
+    PassBytes(passed, passed, budget);
     return false;
   }
   // If the walk came here from the header before, the server wrote this header. A client may have written any other
@@ -151,7 +164,7 @@ void RegionWalk::PassBytes(uint64_t bytes, uint64_t cost, WalkBudget* budget) {
   nvm_.GoesOn(from, from + bytes, SegmentOffset() + geometry_.segment_size);
   spot_.at += bytes;
   budget->walked += bytes;
-  budget->left -= std::min(budget->left, std::max(bytes, cost));
+  budget->left -= std::min(budget->left, cost);
 }
 
 }  // namespace erda::server

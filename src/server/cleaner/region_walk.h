@@ -20,7 +20,7 @@ namespace erda::server {
 
 // The rest of a step of a walk, and the work of all walks.
 struct WalkBudget {
-  uint64_t left = 0;    // bytes that this step may still walk
+  uint64_t left = 0;    // bytes that this step may still copy, or as much other work
   uint64_t walked = 0;  // bytes that all walks have walked
 };
 
@@ -67,10 +67,12 @@ class RegionWalk {
   // Goes to this offset in the region, or to the end of a segment. Does not count as work.
   void JumpTo(uint64_t segment, uint64_t at, uint64_t chunk_end);
   void EnterSegment();
+  // Goes past the bytes of a chunk up to the next granule that may begin a value. Returns false if the walk is there.
+  bool PassToValue(WalkBudget* budget);
   // Looks at the header at the position of the walk. Returns true if *found is the answer of Next.
   bool LookAtHeader(Found* found, WalkBudget* budget);
   [[nodiscard]] bool IsNeeded(uint64_t key_hash, format::LogAddress address);
-  // Goes past these bytes, which took as much work as `cost` bytes.
+  // Goes past these bytes, which took as much work as the copy of `cost` bytes.
   void PassBytes(uint64_t bytes, uint64_t cost, WalkBudget* budget);
   [[nodiscard]] uint64_t at_in_region() const { return segment_ * geometry_.segment_size + spot_.at; }
   // Returns the bytes from the position of the walk to the end of its chunk or segment, or to the next held place. In a

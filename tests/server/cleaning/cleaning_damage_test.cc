@@ -40,6 +40,35 @@ TEST_F(CleaningTest, MovedDamagedValueStaysDamaged) {
   ExpectAll();
 }
 
+// The cleaner derives the checksum of a long value's copy from the one that it has verified.
+TEST_F(CleaningTest, MovedLongValuesStayWholeOrDamaged) {
+  constexpr uint64_t kRegion = 256 << 10;
+  MakeStore({98304 + 36864 + 12 * kRegion, 1, kRegion, 64 << 10, 2048});
+  const std::vector<size_t> sizes = {4095, 4096, 4097, 5000, 8192, 16384, 20001, 60000};
+  std::map<std::string, LogAddress> originals;
+  for (const size_t size : sizes) {
+    for (const char* kind : {"whole", "damaged"}) {
+      const std::string key = kind + std::to_string(size);
+      Put(key, size);
+      originals[key] = store_->WordOf(key).new_address();
+    }
+    DamageValue("damaged" + std::to_string(size));
+    model_.erase("damaged" + std::to_string(size));
+    Put("dead", 16000);
+  }
+  for (int i = 0; i < 20; ++i) Put("dead", 16000);  // now the originals are in regions that are full
+  store_->cleaning().Ask();
+  store_->Clean();
+  for (const auto& [key, address] : originals) EXPECT_NE(store_->WordOf(key).new_address(), address) << key;
+  for (const auto& [key, value] : model_) EXPECT_EQ(store_->Get(key), value) << key;
+  for (const size_t size : sizes) {
+    const std::string key = "damaged" + std::to_string(size);
+    EXPECT_EQ(store_->Get(key), kDamaged);
+    Put(key, size);
+  }
+  ExpectAll();
+}
+
 // The key of a damaged header is not known, so the cleaner cannot move it. The shard sets the entry aside: it names a
 // place without an object, and the region gets another use.
 TEST_F(CleaningTest, DamagedHeaderIsSetAsideAndStaysDamageUntilTheNextPut) {

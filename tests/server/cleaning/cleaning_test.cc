@@ -92,6 +92,37 @@ TEST_F(CleaningTest, CleansAllDeadSpaceWhenAsked) {
   EXPECT_LT(store_->LogBytesUsed(), store_->versions().log().bytes_live() * 5 / 4 + 2 * 16384);
 }
 
+// The walk looks at each granule of a chunk. A look at a granule without a header is a small part of a copy.
+TEST_F(CleaningTest, DeadValuesInChunksTakeFewSteps) {
+  constexpr uint64_t kRegion = 256 << 10;
+  MakeStore({98304 + 36864 + 8 * kRegion, 1, kRegion, 64 << 10, 2048});
+  store_->CountKeys(store_->versions().index().size());
+  uint64_t delegated = 0;
+  uint64_t inlined = 0;
+  for (uint64_t i = 0; store_->versions().log().regions().free_regions() > 3; ++i) {
+    const std::string key = i % 16 == 0 ? "stays" + std::to_string(i) : Key(i % 4);
+    const std::string value = ValueOf(i, 3000);
+    const auto outcome = store_->Delegated(key, value, 1);
+    ++(outcome ? delegated : inlined);
+    ASSERT_EQ(outcome ? outcome->code : store_->Inline(key, value).code, Code::kOk);
+    model_[key] = value;
+  }
+  ASSERT_GT(delegated, 9 * inlined);
+  store_->GiveBack();
+  const uint64_t cleaned = store_->counter(Counter::kCleanRegions);
+  store_->cleaning().Ask();
+  uint64_t steps = 0;
+  while (store_->CleanStep()) ++steps;
+  const uint64_t regions = store_->counter(Counter::kCleanRegions) - cleaned;
+  RecordProperty("regions", static_cast<int>(regions));
+  RecordProperty("steps", static_cast<int>(steps));
+  EXPECT_GE(regions, 3U);
+  EXPECT_GT(store_->counter(Counter::kCleanBytesCopied), 0U);
+  const uint64_t zeroing = kRegion / (2 << 10);
+  EXPECT_LT(steps, regions * (zeroing + kRegion / (4 << 10)));
+  ExpectAll();
+}
+
 TEST_F(CleaningTest, CleaningGoesOnAfterACloseAndAfterADeath) {
   std::map<uint32_t, uint32_t> generations;  // the newest generation of each region
   for (int round = 0; round < 8; ++round) {
