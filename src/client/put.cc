@@ -36,14 +36,14 @@ WorkRequest WriteWork(std::span<std::byte> bytes, fabric::RemoteAddress to) {
 
 // --- Asking
 
-[[gnu::always_inline]] inline void Puts::WriteRequest(PutOp& op, std::span<std::byte> message, Request&& request) {
+[[gnu::always_inline]] inline void Puts::WriteRequest(PutOp& op, std::span<std::byte> message, Request request) {
   op.request_id = own_requests_.NextId();
   request.id = op.request_id;
   ++stats_.requests;
   std::memcpy(message.data(), &request, sizeof(request));
 }
 
-void Puts::WriteRequest(PutOp& op, Request&& request) { WriteRequest(op, op.message(), std::move(request)); }
+void Puts::WriteRequest(PutOp& op, Request request) { WriteRequest(op, op.message(), request); }
 
 [[gnu::always_inline]] inline void Puts::SendInline(PutOp& op) {
   op.step = Step::kReply;  // As in Send.

@@ -81,8 +81,8 @@ class Puts {
   void SendWithKey(PutOp& op);
   void GoWithoutChunk(PutOp& op);
   // Gives the request an id, and stores it before the key and the value in the operation's message.
-  void WriteRequest(PutOp& op, format::Request&& request);
-  void WriteRequest(PutOp& op, std::span<std::byte> message, format::Request&& request);
+  void WriteRequest(PutOp& op, format::Request request);
+  void WriteRequest(PutOp& op, std::span<std::byte> message, format::Request request);
   void SendStaged(PutOp& op);
   bool SendDelegated(PutOp& op);
   void OnReserved(PutOp& op);
