@@ -14,12 +14,7 @@ namespace {
 // runs (docs/simulation.md). ERDA_SIM_SEEDS=20000 makes more.
 uint64_t Seeds() {
   const char* wanted = getenv("ERDA_SIM_SEEDS");
-#ifdef ERDA_SANITIZED
-  constexpr uint64_t kUsual = 60;
-#else
-  constexpr uint64_t kUsual = 120;
-#endif
-  return wanted == nullptr ? kUsual : strtoull(wanted, nullptr, 10);
+  return wanted == nullptr ? 120 : strtoull(wanted, nullptr, 10);
 }
 
 class EngineSimulation : public testing::Test {

@@ -17,7 +17,7 @@ using format::FlushMethod;
 
 constexpr int kSteps = 6'000;
 #ifdef ERDA_SANITIZED
-constexpr uint64_t kRecoverySeeds = 4;
+constexpr uint64_t kRecoverySeeds = 8;
 #else
 constexpr uint64_t kRecoverySeeds = 16;
 #endif
