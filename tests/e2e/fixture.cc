@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <stdexcept>
 #include <thread>
 
 #include "base/random.h"
@@ -140,8 +141,8 @@ ClientOptions How::options() const {
 
 std::unique_ptr<Client> E2eTest::Connect(const How& how) const {
   auto client = Client::Connect(Address(), how.options());
-  EXPECT_TRUE(client.ok()) << client.status().ToString();
-  return client.ok() ? *std::move(client) : nullptr;
+  if (!client.ok()) throw std::runtime_error(client.status().ToString());
+  return *std::move(client);
 }
 
 std::string PoolName(const testing::TestParamInfo<PoolKind>& kind) {

@@ -30,7 +30,7 @@ struct How {
   PutPath put_path = PutPath::kAuto;
   uint32_t queue_depth = 64;
   uint32_t cache_entries = 65536;
-  std::chrono::milliseconds timeout{5000};
+  std::chrono::milliseconds timeout{60'000};  // The server answers in time, even if the processors are busy.
   std::string token{};
   Polling polling = Polling::kAdaptive;
   bool wait_for_room = false;
@@ -73,6 +73,7 @@ class E2eTest : public testing::Test {
   [[nodiscard]] static std::unique_ptr<TestServer> Serve(PoolKind kind, const ServerOptions& options) {
     return std::make_unique<TestServer>(kind, options);
   }
+  // Throws if there is no connection, so that only this test fails.
   [[nodiscard]] std::unique_ptr<Client> Connect(const How& how = How()) const;
 
  private:

@@ -138,7 +138,7 @@ TEST_F(ClientTest, OtherOperationsEndWhenACallbackThrows) {
 TEST_F(ClientTest, OperationsThatWaitForTheirTurnEndWithTheOneThatTimedOut) {
   const ServerProcess server(Address());
   ClientOptions options;
-  options.timeout = milliseconds(1000);
+  options.timeout = milliseconds(2000);
   const auto client = Connect(options);
   ASSERT_TRUE(client->Put("key", "value").ok());
   server.Freeze();
@@ -156,7 +156,7 @@ TEST_F(ClientTest, OperationsThatWaitForTheirTurnEndWithTheOneThatTimedOut) {
 TEST_F(ClientTest, AnOperationTimesOutWhileOthersComplete) {
   const ServerProcess server(Address());
   ClientOptions options;
-  options.timeout = milliseconds(1000);
+  options.timeout = milliseconds(2000);
   const auto client = Connect(options);
   ASSERT_TRUE(client->Put("key", "value").ok());
   server.Freeze();
