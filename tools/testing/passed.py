@@ -19,9 +19,16 @@ class Passed:
     def has(self, key):
         return (self._folder / key).exists()
 
-    def add(self, key):
+    def checks(self, key):
+        """Returns how many checks passed, or 0 if nothing is known."""
+        try:
+            return int((self._folder / key).read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def add(self, key, checks=1):
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / key).touch()
+        (self._folder / key).write_text(str(checks))
 
 
 def once(work, name, files, folder=None):
@@ -30,19 +37,19 @@ def once(work, name, files, folder=None):
 
     def run(log):
         passed = Passed("steps", folder)
-        key = _key(passed.machine, name, files)
+        key = key_of(passed.machine, name, files)
         if passed.has(key):
             log.say("it has passed with the same files")
             return Outcome(1, 0, note="passed before, unchanged")
         outcome = work(log)
-        if outcome.failed == 0 and _key(passed.machine, name, files) == key:
+        if outcome.failed == 0 and key_of(passed.machine, name, files) == key:
             passed.add(key)
         return outcome
 
     return run
 
 
-def _key(machine, name, files):
+def key_of(machine, name, files):
     known = hashlib.sha256(f"{machine}\0{name}\0".encode())
     for file in files:
         path = Path(file)

@@ -54,10 +54,10 @@ def all_steps(logs, scratch, jobs, lab):
         _build("asan", ASAN, jobs),
         _build("tsan", TSAN, jobs),
         _build("fuzz", "the fuzzers", jobs),
-        Step("tests-asan", f"Tests: {ASAN}", suites.sanitized(Path("build-asan"), logs / "tests-asan"),
+        Step("tests-asan", f"Tests: {ASAN}", suites.work(Path("build-asan"), logs / "tests-asan"),
              needs=("build-asan",), counts_tests=True),
         # Without the tests that have one thread (tests/CMakeLists.txt).
-        Step("tests-tsan", f"Tests: {TSAN}", suites.sanitized(Path("build-tsan"), logs / "tests-tsan"),
+        Step("tests-tsan", f"Tests: {TSAN}", suites.work(Path("build-tsan"), logs / "tests-tsan"),
              needs=("build-tsan",), counts_tests=True),
         *_fuzz_steps(logs, scratch),
         *_model_steps(),
@@ -73,8 +73,10 @@ def _before(logs, jobs):
         Step("names", "File names", check(checks.names)),
         Step("prose", "Language of documents and comments", command("tools/check-prose")),
         _build("test", "gcc, release", jobs, name="build"),
-        Step("ctest", "Tests: gcc, release", _ctest(Path("build"), logs / "ctest.xml", jobs), needs=("build",),
+        Step("tests", "Tests: gcc, release", suites.work(Path("build"), logs / "tests"), needs=("build",),
              counts_tests=True),
+        Step("ctest", "Tests of tools, examples and exports", _ctest(Path("build"), logs / "ctest.xml", jobs),
+             needs=("build",), counts_tests=True),
     ]
 
 
@@ -88,8 +90,9 @@ def _build(preset, title, jobs, name=None):
 def _ctest(build, results, jobs):
     def run(log):
         results.unlink(missing_ok=True)
-        status = log.call(["ctest", "--test-dir", build, "-j", jobs, "--timeout", "120", "--output-on-failure",
-                           "--output-junit", results], timeout=1200)
+        # The other labels are those of GoogleTest programs.
+        status = log.call(["ctest", "--test-dir", build, "-j", jobs, "--label-exclude", "^(plain|no-sanitizer)$",
+                           "--timeout", "120", "--output-on-failure", "--output-junit", results], timeout=1200)
         return _with_status(of_ctest(results), status, log)
 
     return run

@@ -1,4 +1,4 @@
-"""Runs GoogleTest programs of a sanitizer's build: one process for each suite, since a start for each test is slow."""
+"""Runs the GoogleTest programs of a build: one process for each suite, since a start for each test is slow."""
 
 import os
 import re
@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from . import process
 from .counts import of_google_test
+from .passed import Passed, key_of
 from .step import output_of
 
 SUITE_SECONDS_MAX = 600
@@ -30,6 +31,11 @@ LEFT_OUT = {
                    "E2e/*/PowerSafe"],
 }
 
+# Programs whose tests give the same result each time: one thread, no time, no chance, no other files. A suite that has
+# passed is not run again before its program changes. (The suites named last are different.)
+REPEATABLE = ("client_tests", "format_tests", "log_tests", "server_tests", "sim_tests")
+_HAVE_THREADS = ("SyncerTest",)
+
 
 def not_randomized(command):
     """Disables the randomization of addresses. With many random bits, a kernel may map memory where clang 14 places the
@@ -37,60 +43,85 @@ def not_randomized(command):
     return ["setarch", "-R", *command]
 
 
-def sanitized(build, results):
-    """Returns a step that runs all tests of a build."""
+def work(build, results, folder=None):
+    """Returns the work of a step that runs all tests of a build. `folder` is where it remembers what has passed."""
 
     def run(log):
         shutil.rmtree(results, ignore_errors=True)
         results.mkdir(parents=True)
-        suites = _suites(build)
-        outputs = [results / f"{program.name}-{suite.replace('/', '_')}" for program, suite in suites]
+        passed = Passed("suites", folder)
+        keys = _keys(build, passed)
+        before = {suite: passed.checks(key) for suite, key in keys.items()}
+        todo = [suite for suite in _suites(build) if not before.get(suite)]
+        outputs = [results / f"{program.name}-{suite.replace('/', '_')}.xml" for program, suite in todo]
         # One more at a time than there are processors, since many wait.
         with ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:
-            for cpu_seconds, said in pool.map(_run_suite, suites, outputs):
+            for cpu_seconds, said in pool.map(_run_suite, todo, outputs):
                 log.cpu_seconds += cpu_seconds
                 if said:
                     log.say(said)
-        outcome = of_google_test([output.with_suffix(".xml") for output in outputs])
+        outcome = of_google_test(outputs)
+        outcome.passed += sum(before.values())
+        if any(before.values()):
+            outcome.note = f"{sum(before.values())} of them before, unchanged"
         if outcome.failed:
             outcome.report = log.tail(100) + "\n" + outcome.report
+        same = set(_keys(build, passed).items()) & set(keys.items())
+        for suite, output in zip(todo, outputs, strict=True):
+            of_suite = of_google_test([output])
+            if of_suite.failed == 0 and (suite, keys.get(suite)) in same:
+                passed.add(keys[suite], of_suite.passed)
         return outcome
 
     return run
 
 
+def _keys(build, passed):
+    """Returns the keys, by suite, of all that gives the same result each time."""
+    programs = {}
+    for program, suite in _suites(build):
+        if program.name in REPEATABLE and suite not in _HAVE_THREADS:
+            programs.setdefault(program, []).append(suite)
+    of_program = {program: key_of(passed.machine, _without(build), [program]) for program in programs}
+    return {(program, suite): key_of(of_program[program], suite, [])
+            for program, suites in programs.items() for suite in suites}
+
+
 def _suites(build):
-    """Returns (program, suite) for each suite that a sanitizer's build has."""
+    """Returns (program, suite) for each suite that a build has."""
     targets = output_of(["ninja", "-C", build, "-t", "targets", "all"])
     programs = sorted({line.split(":")[0] for line in targets.splitlines()
                        if line.startswith("tests/") and line.split(":")[0].endswith("_tests")})
-    programs = [program for program in programs if program.count("/") == 1]
+    programs = [program for program in programs if program.count("/") == 1 and program != "tests/lab_tests"]
     found = []
     for program in reversed(programs):  # The last ones have the long suites.
-        listed = output_of(not_randomized([build / program, "--gtest_list_tests", f"--gtest_filter={_without(build)}"]))
+        listed = output_of(_command(build / program, "--gtest_list_tests", f"--gtest_filter=*{_without(build)}"))
         found += [(build / program, name) for name in re.findall(r"^(\S+)\.(?:\s+#.*)?$", listed, re.MULTILINE)]
     return found
 
 
+def _command(program, *options):
+    command = [str(program), *options]
+    return not_randomized(command) if program.parents[1].name in LEFT_OUT else command
+
+
 def _without(build):
     """Returns the end of a filter that excludes the tests which the build leaves out."""
-    return "-" + ":".join(["*NoSanitizer*", *LEFT_OUT[build.name]])
+    return "-" + ":".join(["*NoSanitizer*", *LEFT_OUT[build.name]]) if build.name in LEFT_OUT else ""
 
 
 def _run_suite(suite, output):
     """Returns (processor seconds, output of a failure). A failed suite without results of its tests leaves no result
     file."""
     program, name = suite
-    results = output.with_suffix(".xml")
     with open(output.with_suffix(".log"), "w+", errors="replace") as log:
         ended = process.run(
-            not_randomized([str(program), f"--gtest_filter={name}.*{_without(program.parents[1])}",
-                            f"--gtest_output=xml:{results}"]),
+            _command(program, f"--gtest_filter={name}.*{_without(program.parents[1])}", f"--gtest_output=xml:{output}"),
             log, SUITE_SECONDS_MAX)
         if ended.status == 0:
             return ended.cpu_seconds, ""
         # A sanitizer's finding at the end fails no test, so the results must not count as passed.
-        if results.exists() and "<failure" not in results.read_text(errors="replace"):
-            results.unlink()
+        if output.exists() and "<failure" not in output.read_text(errors="replace"):
+            output.unlink()
         log.seek(0)
         return ended.cpu_seconds, f"{program.name} {name}: status {ended.status}\n{log.read()}"
