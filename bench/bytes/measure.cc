@@ -1,8 +1,9 @@
+#include "bench/bytes/measure.h"
+
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "bench/bytes/bytes.h"
 #include "bench/floors/temporary_folder.h"
 #include "bench/schemes/client/open_store.h"
 #include "bench/schemes/scheme.h"

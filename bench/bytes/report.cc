@@ -1,8 +1,9 @@
+#include "bench/bytes/report.h"
+
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 
-#include "bench/bytes/bytes.h"
 #include "tools/shared/command_line.h"
 
 namespace erda::bytes {

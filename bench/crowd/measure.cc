@@ -1,3 +1,5 @@
+#include "bench/crowd/measure.h"
+
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,7 +11,6 @@
 
 #include "base/bytes.h"
 #include "base/shared_memory.h"
-#include "bench/crowd/crowd.h"
 #include "bench/floors/server_process.h"
 #include "bench/floors/temporary_folder.h"
 #include "bench/ycsb/workload.h"

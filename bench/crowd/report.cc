@@ -1,9 +1,10 @@
+#include "bench/crowd/report.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "bench/crowd/crowd.h"
 #include "tools/shared/command_line.h"
 
 namespace erda::crowd {

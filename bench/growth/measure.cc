@@ -1,3 +1,5 @@
+#include "bench/growth/measure.h"
+
 #include <charconv>
 #include <chrono>
 #include <memory>
@@ -6,7 +8,6 @@
 #include "base/random.h"
 #include "bench/floors/server_process.h"
 #include "bench/floors/temporary_folder.h"
-#include "bench/growth/growth.h"
 #include "bench/ycsb/workload.h"
 #include "erda/client.h"
 

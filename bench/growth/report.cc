@@ -1,8 +1,9 @@
+#include "bench/growth/report.h"
+
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 
-#include "bench/growth/growth.h"
 #include "tools/shared/command_line.h"
 
 namespace erda::growth {

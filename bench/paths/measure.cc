@@ -1,3 +1,5 @@
+#include "bench/paths/measure.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 
 #include "bench/floors/server_process.h"
 #include "bench/floors/temporary_folder.h"
-#include "bench/paths/paths.h"
 
 namespace erda::paths {
 

@@ -1,10 +1,11 @@
+#include "bench/paths/report.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "bench/floors/settings.h"
-#include "bench/paths/paths.h"
 #include "erda/server.h"
 #include "tools/shared/command_line.h"
 

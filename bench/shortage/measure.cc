@@ -1,3 +1,5 @@
+#include "bench/shortage/measure.h"
+
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -15,7 +17,6 @@
 #include "bench/others/open_store.h"
 #include "bench/shortage/board.h"
 #include "bench/shortage/scheduled.h"
-#include "bench/shortage/shortage.h"
 #include "bench/shortage/worker.h"
 #include "bench/ycsb/workload.h"
 #include "erda/client.h"

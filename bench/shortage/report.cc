@@ -1,3 +1,5 @@
+#include "bench/shortage/report.h"
+
 #include <fmt/core.h>
 
 #include <charconv>
@@ -5,7 +7,6 @@
 #include <string_view>
 
 #include "bench/shortage/board.h"
-#include "bench/shortage/shortage.h"
 #include "tools/shared/command_line.h"
 
 namespace erda::shortage {

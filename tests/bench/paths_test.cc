@@ -3,7 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/paths/paths.h"
+#include "bench/paths/measure.h"
+#include "bench/paths/report.h"
 
 namespace erda::paths {
 namespace {

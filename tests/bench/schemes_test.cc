@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "bench/bytes/bytes.h"
+#include "bench/bytes/measure.h"
+#include "bench/bytes/report.h"
 #include "bench/floors/temporary_folder.h"
 #include "bench/schemes/client/open_store.h"
 #include "bench/schemes/client/scheme_client.h"

@@ -1,4 +1,6 @@
 // The commands dump and load.
+#include "tools/erda-cli/backup.h"
+
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -9,7 +11,6 @@
 #include <string>
 
 #include "tools/erda-cli/command.h"
-#include "tools/erda-cli/commands.h"
 #include "tools/shared/dump.h"
 #include "tools/shared/files.h"
 #include "tools/shared/progress.h"

@@ -8,8 +8,12 @@
 #include <utility>
 
 #include "erda/client.h"
+#include "tools/erda-cli/backup.h"
 #include "tools/erda-cli/command.h"
-#include "tools/erda-cli/commands.h"
+#include "tools/erda-cli/scan.h"
+#include "tools/erda-cli/state.h"
+#include "tools/erda-cli/top.h"
+#include "tools/erda-cli/values.h"
 #include "tools/shared/client_options.h"
 #include "tools/shared/command_line.h"
 

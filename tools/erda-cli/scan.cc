@@ -1,4 +1,6 @@
 // The commands scan and keys.
+#include "tools/erda-cli/scan.h"
+
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +13,6 @@
 #include "erda/client.h"
 #include "erda/status.h"
 #include "tools/erda-cli/command.h"
-#include "tools/erda-cli/commands.h"
 #include "tools/erda-cli/text.h"
 #include "tools/shared/scan_pages.h"
 

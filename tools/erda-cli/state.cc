@@ -1,4 +1,6 @@
 // The commands stats, clean and ping.
+#include "tools/erda-cli/state.h"
+
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +20,6 @@
 #include "erda/client.h"
 #include "erda/status.h"
 #include "tools/erda-cli/command.h"
-#include "tools/erda-cli/commands.h"
 
 namespace erda::cli {
 

@@ -1,4 +1,6 @@
 // top: shows the rates of a server again every second.
+#include "tools/erda-cli/top.h"
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
@@ -11,7 +13,6 @@
 #include "erda/client.h"
 #include "erda/status.h"
 #include "tools/erda-cli/command.h"
-#include "tools/erda-cli/commands.h"
 #include "tools/erda-cli/interval.h"
 #include "tools/erda-cli/screen.h"
 

@@ -1,4 +1,6 @@
 // The commands get, put, del, mget and incr.
+#include "tools/erda-cli/values.h"
+
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -22,7 +24,6 @@
 #include "erda/client.h"
 #include "erda/status.h"
 #include "tools/erda-cli/command.h"
-#include "tools/erda-cli/commands.h"
 #include "tools/erda-cli/keys.h"
 #include "tools/erda-cli/text.h"
 #include "tools/shared/files.h"

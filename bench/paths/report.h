@@ -13,7 +13,6 @@
 
 #include "bench/floors/report.h"
 #include "erda/client.h"
-#include "erda/status.h"
 
 namespace erda::paths {
 
@@ -58,10 +57,6 @@ struct Report {
   // request of the default size, and of which most puts were delegated. Returns nothing without such a size.
   [[nodiscard]] std::optional<double> DelegateOverReserve() const;
 };
-
-// Starts `program`, this program or another copy of it, as the server. All paths and sizes have their turn in each
-// round.
-Result<Report> Measure(const Settings& settings, const std::string& program);
 
 [[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);
 [[nodiscard]] nlohmann::ordered_json ToJson(const Settings& settings, const Report& report);

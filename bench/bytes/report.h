@@ -10,8 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "erda/status.h"
-
 namespace erda::bytes {
 
 struct Settings {
@@ -49,9 +47,6 @@ struct Report {
   // Returns the mean of both of Erda's paths. Returns 0 if nothing was measured.
   [[nodiscard]] Ratio ErdaOver(std::string_view scheme, uint64_t value_size, Kind kind) const;
 };
-
-// Starts servers in this process, each with a new pool in memory.
-Result<Report> Measure(const Settings& settings);
 
 [[nodiscard]] std::string ToTable(const Report& report);
 [[nodiscard]] nlohmann::ordered_json ToJson(const Settings& settings, const Report& report);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "bench/ycsb/histogram.h"
-#include "erda/status.h"
 
 namespace erda::crowd {
 
@@ -39,9 +38,6 @@ struct Report {
   [[nodiscard]] double worst_put() const;
   [[nodiscard]] double worst_get() const;
 };
-
-// Starts `program`, this program or another copy of it, as the server.
-Result<Report> Measure(const Settings& settings, const std::string& program);
 
 [[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);
 [[nodiscard]] nlohmann::ordered_json ToJson(const Settings& settings, const Report& report);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "erda/polling.h"
-#include "erda/status.h"
 
 namespace erda::shortage {
 
@@ -58,9 +57,6 @@ struct Line {
 struct Report {
   std::vector<Line> lines;
 };
-
-// Starts `program`, this program or another copy of it, as the server, the writer and the busy processes.
-Result<Report> Measure(const Settings& settings, const std::string& program);
 
 [[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);
 [[nodiscard]] nlohmann::ordered_json ToJson(const Settings& settings, const Report& report);

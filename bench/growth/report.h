@@ -13,7 +13,6 @@
 #include <string_view>
 
 #include "bench/ycsb/histogram.h"
-#include "erda/status.h"
 
 namespace erda::growth {
 
@@ -43,9 +42,6 @@ struct Report {
   [[nodiscard]] double GetRatio(double percent) const;
   [[nodiscard]] double PutRatio(double percent) const;
 };
-
-// Starts `program`, this program or another copy of it, as the server.
-Result<Report> Measure(const Settings& settings, const std::string& program);
 
 [[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);
 [[nodiscard]] nlohmann::ordered_json ToJson(const Settings& settings, const Report& report);

@@ -1,0 +1,15 @@
+// The commands stats, clean and ping of erda-cli. Each Add adds a command's options to its subcommand, and has it run
+// by Session::command. The main thread calls them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "tools/erda-cli/command.h"
+
+namespace erda::cli {
+
+void AddStats(CLI::App& sub, Session& session);
+void AddClean(CLI::App& sub, Session& session);
+void AddPing(CLI::App& sub, Session& session);
+
+}  // namespace erda::cli
