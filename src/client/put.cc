@@ -125,8 +125,7 @@ PutWay Puts::DecideWay(const PutOp& op) const {
 void Puts::Send(PutOp& op) {
   op.step = Step::kReply;  // From here on the operation ends with the connection.
   if (op.way == PutWay::kStaged) {
-    own_requests_.SendChunkRequests(*op.link);  // An operation without a chunk may have asked for one.
-    if (op.link->up()) SendStaged(op);
+    SendStaged(op);
   } else if (op.way == PutWay::kDelegated) {
     if (!SendDelegated(op)) GoWithoutChunk(op);
   } else if (op.way == PutWay::kInline) {
@@ -173,9 +172,8 @@ bool Puts::SendDelegated(PutOp& op) {
   Link& link = *op.link;
   const uint32_t head = link.geometry().HeadOf(op.key_hash);
   const uint64_t object_bytes = format::ObjectSpace(op.label_size(), op.value_size);
-  Delegated::Chunk* chunk = link.puts.delegated.Find(head, object_bytes);
-  own_requests_.SendChunkRequests(link);
-  if (!link.up()) return true;  // The connection failed, and the put has ended.
+  Delegated::Chunk* chunk = nullptr;
+  if (!own_requests_.FindChunk(link, head, object_bytes, &chunk)) return true;  // The put has ended.
   if (chunk == nullptr) return false;
   // (I10) The region may have been linked, or may have another use, since the slots were read.
   uint64_t offset = 0;
@@ -186,7 +184,7 @@ bool Puts::SendDelegated(PutOp& op) {
   }
   offset += chunk->tail;
   const uint32_t window = chunk->window;
-  const format::LogAddress address = link.puts.delegated.Place(*chunk, object_bytes);
+  const format::LogAddress address = OwnRequests::PlaceInChunk(link, *chunk, object_bytes);
   const auto value = op.value();
   WriteRequest(op, MakeKeyed(op, RequestOp::kPutDelegated, options_.ack, address.raw(), Crc32c(0, value)));
   stats_.nvm_bytes_written += value.size();
@@ -253,9 +251,8 @@ void Puts::OnReply(OpIndex owner, uint32_t slot) {
   if (op.way == PutWay::kDelegated) {
     const bool refused = reply.reason == static_cast<uint8_t>(Reason::kNoChunk);
     const auto sent = LoadAs<Request>(op.message());
-    link.puts.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address), refused);
-    own_requests_.SendChunkRequests(link);
-    if (!link.up()) return;
+    const uint32_t head = link.geometry().HeadOf(op.key_hash);
+    if (!own_requests_.OnPutAnswered(link, head, format::LogAddress(sent.address), refused)) return;
     if (refused) return GoWithoutChunk(op);
   }
   if (reply.code != static_cast<uint8_t>(Code::kOk)) return FinishRefused(op, reply);

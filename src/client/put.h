@@ -53,10 +53,9 @@ class Puts {
   void Start(PutOp& op);
   // The reply in the slot of this operation has arrived. A reply that does not fit closes the link.
   void OnReply(OpIndex owner, uint32_t slot);
-  // Frees the request slot. The operation that has waited longest for a slot takes it.
+  // Frees the request slot. A request about a chunk takes it first, and then the operation that has waited longest.
   void PassSlotOn(Link& link, uint32_t slot) {
-    link.slots.Free(slot);
-    own_requests_.SendChunkRequests(link);
+    own_requests_.FreeSlot(link, slot);
     if (!link.puts.waiting_for_slot.empty()) StartWaiting(link);
   }
   // The device has acknowledged a request that was sent from the operation's own memory.
