@@ -68,13 +68,14 @@ class Puts {
   void Deliver(PutOp& op);
 
  private:
-  // Returns the way of a put by the table of put_path.h.
+  // Returns the way of the operation by the table of put_path.h.
   [[nodiscard]] PutWay DecideWay(const PutOp& op) const;
-  // Returns true if it is a small put that goes inline, as most do. Decides that way if none is decided.
-  bool GoesInline(PutOp& op) const;
-  // Returns true if the operation can be sent. Decides the way of a put if none is decided. Otherwise defers its end,
-  // or lets it wait for room.
+  // Returns true if a put can be sent its way. Otherwise it defers its end, or lets it wait for room.
   [[gnu::noinline]] bool CanGo(PutOp& op);
+  // Returns the reason if the way of the operation is a refusal, and ok otherwise.
+  [[nodiscard]] Status RefusalOf(const PutOp& op) const;
+  // Returns true if the put has a place in the staging buffer, or takes one. Otherwise lets it wait for room.
+  bool HasStagingRoom(PutOp& op);
   void Send(PutOp& op);
   void SendInline(PutOp& op);
   void SendWithKey(PutOp& op);
