@@ -1,4 +1,4 @@
-// The functions of a Client that only the C API calls.
+// The functions of a Client that only the C API calls. The client's thread calls them.
 #pragma once
 
 #include <cstddef>

@@ -240,7 +240,7 @@ Status Client::Access::Poll(Client& client, size_t* finished) {
 Result<size_t> Client::Wait(std::chrono::nanoseconds timeout, size_t at_least) {
   return impl_->Call<Result<size_t>>([&]() -> Result<size_t> { return impl_->Wait(timeout, at_least); });
 }
-int Client::descriptor() const { return impl_->engine().descriptor(); }
+int Client::descriptor() const { return impl_->engine().event_loop().descriptor(); }
 Result<std::chrono::milliseconds> Client::Arm() {
   return impl_->Call<Result<std::chrono::milliseconds>>(
       [&]() -> Result<std::chrono::milliseconds> { return impl_->Arm(); });

@@ -1,7 +1,8 @@
 // One client: its engine, whose turn it is to call it, and how its calls wait. client.cc has the public calls.
 //
 // Owns these three. A call of the caller runs inside Call or Start, which refuse misuse (turn.h). The other functions
-// are parts of such a call. Poll and GetAll are whole calls.
+// are parts of such a call. Poll and GetAll are whole calls. The client's thread calls all of them. Call, Start, Poll
+// and GetAll refuse a second thread that calls meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -70,8 +71,8 @@ class Client::Impl {
     return OrNoMemory<Status>(start);
   }
   std::chrono::milliseconds Arm() {
-    if (std::exchange(armed_, true)) engine_->Disarm();
-    return std::chrono::ceil<std::chrono::milliseconds>(engine_->Arm());
+    if (std::exchange(armed_, true)) engine_->event_loop().Disarm();
+    return std::chrono::ceil<std::chrono::milliseconds>(engine_->event_loop().Arm());
   }
   // Waits until that number of operations have finished, none is in flight, or the time has passed.
   size_t Wait(Nanoseconds timeout, size_t at_least) {
@@ -96,7 +97,7 @@ class Client::Impl {
     if (!turn.is_mine()) return Code::kInvalidArgument;
     if (armed_) [[unlikely]] {
       armed_ = false;
-      engine_->Disarm();
+      engine_->event_loop().Disarm();
     }
     *finished = engine_->Poll();
     return Code::kOk;
@@ -122,7 +123,7 @@ class Client::Impl {
         return {Code::kTimeout,
                 engine_->connections().address() + ": no answer in " + std::to_string(timeout_.count()) + " ms"};
       }
-      engine_->Wait(std::chrono::milliseconds(1));
+      engine_->event_loop().Wait(std::chrono::milliseconds(1));
     }
   }
 

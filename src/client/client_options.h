@@ -1,4 +1,4 @@
-// Checks the options of a client, and converts them for its engine. Owns nothing.
+// Checks the options of a client, and converts them for its engine. Owns nothing. Any thread may call it.
 #pragma once
 
 #include "client/engine_options.h"

@@ -6,8 +6,9 @@
 // with a small chunk again, so the size follows its rate of puts. If less than half of a revoked chunk was used, or if
 // the server refuses a chunk, the next kPatience puts go another way.
 //
-// Owns what the client knows of its chunks, and the requests about them; OwnRequests sends these. Requires: Reset for
-// each connection that comes up, and for each that is gone. Only the client's thread calls it.
+// Owns what the client knows of its chunks, and the requests about them. Only OwnRequests (own_requests.h) reaches it,
+// and sends these requests. Requires: Reset for each connection that comes up, and for each that is gone. Only the
+// client's thread calls it.
 #pragma once
 
 #include <cstdint>

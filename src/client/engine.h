@@ -69,14 +69,9 @@ class Engine {
   // REQUIRES: the client is connected, and the shard exists.
   Status Clean(uint32_t shard, Client::DoneCallback&& done);
 
-  // As in EventLoop.
+  // As in EventLoop, which also has the functions for a caller that sleeps.
   size_t Poll() { return event_loop_.Poll(); }
-  [[nodiscard]] size_t finished() const { return event_loop_.finished(); }
-  [[nodiscard]] bool went_on() const { return event_loop_.went_on(); }
-  void Wait(Nanoseconds timeout) { event_loop_.Wait(timeout); }
-  [[nodiscard]] int descriptor() const { return event_loop_.descriptor(); }
-  Nanoseconds Arm() { return event_loop_.Arm(); }
-  void Disarm() { event_loop_.Disarm(); }
+  [[nodiscard]] EventLoop& event_loop() { return event_loop_; }
 
   [[nodiscard]] uint32_t in_flight() const { return operations_.in_flight(); }
   [[nodiscard]] uint32_t queue_depth() const { return options_.queue_depth; }

@@ -1,4 +1,4 @@
-// The options of a client's engine, which are fixed when it is made.
+// The options of a client's engine, which are fixed when it is made. Only the client's thread calls `token`.
 #pragma once
 
 #include <chrono>

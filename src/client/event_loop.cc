@@ -149,8 +149,7 @@ void EventLoop::DispatchOther(Link& link, const Completion& completion) {
     case OpKind::kClosed:
       return connections_.OnClosed(link);
     case OpKind::kReceiveImm:
-      link.puts.delegated.OnRevoked(format::LogAddress(completion.imm));
-      return own_requests_.SendChunkRequests(link);
+      return own_requests_.OnChunkRevoked(link, format::LogAddress(completion.imm));
     case OpKind::kWriteImm:
       // (An error is followed by kClosed, here and below.)
       if (completion.code == Code::kOk) kinds_.puts.OnSent(static_cast<OpIndex>(completion.id));

@@ -1,6 +1,7 @@
 // Decides whether a version has expired, by the shard's word alone (docs/protocol.md, "Expiry").
 //
 // The shard's time is the only clock: once it has reached the deadline of a version, the key is absent. Owns nothing.
+// Only the client's thread calls it.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // The order of one client's operations on one key: each begins when the one that was started before it is finished.
 //
 // ops[i] is the operation with index i, and ops.size() is their number. An operation has an index, key_hash and
-// key_view. Only the order uses its bucket_next, after and in_order.
+// key_view. Only the order uses its bucket_next, after and in_order. Only the client's thread calls it.
 #pragma once
 
 #include <bit>

@@ -13,8 +13,8 @@
 
 namespace erda::client {
 
-struct LinkPuts {
-  Delegated delegated;
+class LinkPuts {
+ public:
   Staging staging;
   bool had_large = false;  // a put came that did not fit into a request
   Fifo<OpIndex> waiting_for_slot;
@@ -24,16 +24,23 @@ struct LinkPuts {
   // `puts_max` puts at once.
   void Reset(const KnownShard& known, uint64_t staging_bytes, uint32_t puts_max) {
     waiting_for_staging.Reserve(puts_max);
-    delegated.Reset(known.FirstHead(), known.geometry().heads_per_shard, format::ChunkBytesMax(known.geometry()));
+    delegated_.Reset(known.FirstHead(), known.geometry().heads_per_shard, format::ChunkBytesMax(known.geometry()));
     staging.Reset(staging_bytes, puts_max);
   }
   // The connection is gone, and the operations on it end. Needs no memory.
   void Forget() {
     waiting_for_slot.clear();
     waiting_for_staging.clear();
-    delegated.Reset(0, 0, 0);
+    delegated_.Reset(0, 0, 0);
     staging.Reset(0, 0);
   }
+  // Returns true if the client has chunks there, or requests about chunks.
+  [[nodiscard]] bool has_chunks() const { return delegated_.active(); }
+
+ private:
+  friend class OwnRequests;  // It alone changes the chunks, and sends each request that a change makes.
+
+  Delegated delegated_;
 };
 
 }  // namespace erda::client

@@ -25,7 +25,7 @@ bool Links::Learn(const Link& link) {
 }
 
 bool Links::HasChunks() const {
-  return std::ranges::any_of(links_, [](const auto& link) { return link->puts.delegated.active(); });
+  return std::ranges::any_of(links_, [](const auto& link) { return link->puts.has_chunks(); });
 }
 
 }  // namespace erda::client

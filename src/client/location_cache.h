@@ -5,7 +5,7 @@
 // The cache has sets of four locations, and each set takes one cache line. A location that is used moves one place to
 // the front of its set, and a new one takes the last place. So keys that are read once push out each other, and not the
 // keys that are read often. If a location is wrong again and again, other clients write the key. Then the cache returns
-// no location of the key until the key was seen twice in one place.
+// no location of the key until the key was seen twice in one place. Only the client's thread calls it.
 #pragma once
 
 #include <array>

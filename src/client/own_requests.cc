@@ -55,11 +55,28 @@ void OwnRequests::AskTime(Link& link) {
   posting_.Post(link, {&work, 1});
 }
 
+bool OwnRequests::FindChunk(Link& link, uint32_t head, uint64_t object_bytes, Delegated::Chunk** found) {
+  *found = link.puts.delegated_.Find(head, object_bytes);
+  SendWaitingChunkRequest(link);
+  return link.up();
+}
+
+bool OwnRequests::OnPutAnswered(Link& link, uint32_t head, format::LogAddress object, bool refused) {
+  link.puts.delegated_.OnAnswer(head, object, refused);
+  SendWaitingChunkRequest(link);
+  return link.up();
+}
+
+void OwnRequests::OnChunkRevoked(Link& link, format::LogAddress address) {
+  link.puts.delegated_.OnRevoked(address);
+  SendWaitingChunkRequest(link);
+}
+
 void OwnRequests::SendChunkRequest(Link& link) {
   if (!link.up()) return;
   const uint32_t slot = link.slots.Take(kChunkOwner);
   if (slot == RequestSlots::kNoSlot) return;  // the next one that is free
-  Delegated& delegated = link.puts.delegated;
+  Delegated& delegated = link.puts.delegated_;
   Request& request = delegated.to_send.front();
   request.id = NextId();
   const auto message = operations_.memory().chunk_request(link.shard());
@@ -103,11 +120,11 @@ bool OwnRequests::OnChunkReply(Link& link, uint32_t slot) {
                             "client of one version");
     return false;
   }
-  link.puts.delegated.sending = false;
+  link.puts.delegated_.sending = false;
   if (delegate && ok) {
-    link.puts.delegated.OnDelegated(request.head, reply);
+    link.puts.delegated_.OnDelegated(request.head, reply);
   } else if (delegate) {
-    link.puts.delegated.OnRefused(request.head);
+    link.puts.delegated_.OnRefused(request.head);
   }
   return true;
 }

@@ -2,7 +2,8 @@
 // and reports of broken versions.
 //
 // Owns the numbers of all requests, and the state of the last report. A request of this kind uses a request slot of its
-// link, if one is free. Only the client's thread calls it.
+// link, if one is free. All changes to a link's chunks go through here, so no request about a chunk is left unsent.
+// Only the client's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "client/operations.h"
 #include "client/posting.h"
 #include "erda/client.h"
+#include "format/log_address.h"
 
 namespace erda::client {
 
@@ -32,10 +34,28 @@ class OwnRequests {
   bool Report(Link& link, std::string_view key);
   // Asks for the shard's time. Without a free slot it does nothing: an operation that needs the time asks again.
   void AskTime(Link& link);
-  // Sends the next request about a chunk, if there is one and none is under way. Without a free slot it waits for one.
-  void SendChunkRequests(Link& link) {
-    if (!link.puts.delegated.sending && !link.puts.delegated.to_send.empty()) SendChunkRequest(link);
+
+  // --- Chunks of the log (delegated.h). Each call sends the request that it makes, and that may end the connection.
+
+  // Finds the chunk of the head for an object of this size. Stores null in *found if no chunk has room. Returns false
+  // if the connection failed.
+  [[nodiscard]] bool FindChunk(Link& link, uint32_t head, uint64_t object_bytes, Delegated::Chunk** found);
+  // Takes the place for the object, in a chunk that FindChunk has just found. Makes no request.
+  [[nodiscard]] static format::LogAddress PlaceInChunk(Link& link, Delegated::Chunk& chunk, uint64_t object_bytes) {
+    return link.puts.delegated_.Place(chunk, object_bytes);
   }
+  // Notes that the put of this object was answered. refused: the server takes no puts into the chunk any more. Returns
+  // false if the connection failed.
+  [[nodiscard]] bool OnPutAnswered(Link& link, uint32_t head, format::LogAddress object, bool refused);
+  // Notes that the server revokes the chunk at this address.
+  void OnChunkRevoked(Link& link, format::LogAddress address);
+  // Frees a request slot. A request about a chunk that waited for one takes it.
+  void FreeSlot(Link& link, uint32_t slot) {
+    link.slots.Free(slot);
+    SendWaitingChunkRequest(link);
+  }
+
+  // --- Replies
 
   // Returns true if a slot with this owner holds a request that the client sent for itself.
   [[nodiscard]] static bool Owns(OpIndex owner) { return owner >= kTimeOwner && owner != RequestSlots::kFree; }
@@ -52,6 +72,11 @@ class OwnRequests {
   // Returns true if the server has not answered the last report yet, and can still do so.
   [[nodiscard]] bool ReportIsUnderWay() const {
     return report_link_ != nullptr && report_link_->up() && report_link_->times_up == report_times_up_;
+  }
+  // Sends the next request about a chunk, if there is one and none is under way. Without a free slot it waits for one.
+  void SendWaitingChunkRequest(Link& link) {
+    const Delegated& chunks = link.puts.delegated_;
+    if (!chunks.sending && !chunks.to_send.empty()) SendChunkRequest(link);
   }
   void SendChunkRequest(Link& link);
   bool OnChunkReply(Link& link, uint32_t slot);

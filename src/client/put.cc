@@ -32,6 +32,11 @@ WorkRequest WriteWork(std::span<std::byte> bytes, fabric::RemoteAddress to) {
   return work;
 }
 
+// Returns true if a segment of the pool holds the value.
+[[gnu::noinline]] bool FitsPool(const PutOp& op) {
+  return op.value_size <= format::ValueBytesMax(op.link->geometry(), op.key_size, op.ttl != 0);
+}
+
 }  // namespace
 
 // --- Asking
@@ -55,7 +60,8 @@ void Puts::WriteRequest(PutOp& op, Request request) { WriteRequest(op, op.messag
 
 void Puts::Start(PutOp& op) {
   Link& link = *op.link;
-  if (!GoesInline(op) && !CanGo(op)) return;
+  if (op.way == PutWay::kUndecided) op.way = DecideWay(op);
+  if (op.way != PutWay::kInline && op.way != PutWay::kKeyed && !CanGo(op)) return;
   op.slot = link.slots.Take(op.index);
   if (op.slot == RequestSlots::kNoSlot) {
     op.step = Step::kRequestSlot;
@@ -65,68 +71,67 @@ void Puts::Start(PutOp& op) {
   return op.way == PutWay::kInline ? SendInline(op) : Send(op);
 }
 
-bool Puts::GoesInline(PutOp& op) const {
-  const bool may_be = op.kind == PutKind::kPut && op.value_size <= format::kValueBytesOfEveryPool;
-  if (!may_be || op.link->hello().read_only != 0) return false;
-  if (op.way == PutWay::kUndecided && IsInline(options_.put_path, op.FitsInline())) op.way = PutWay::kInline;
-  return op.way == PutWay::kInline;
-}
-
-bool Puts::CanGo(PutOp& op) {
-  Link& link = *op.link;
-  const auto refuse = [&](Code code, std::string why) {
-    operations_.Defer(op, {code, std::move(why)});
-    return false;
-  };
-  if (link.hello().read_only != 0) {
-    return refuse(Code::kPermissionDenied, connections_.address() + ": this client's token is for reading only");
-  }
-  if (op.kind != PutKind::kPut) return true;
-  if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size, op.ttl != 0)) {
-    return refuse(Code::kInvalidArgument, "the value is larger than a segment of this pool holds");
-  }
-  if (op.way == PutWay::kUndecided) {
-    op.way = DecideWay(op);
-    link.puts.had_large |= !op.FitsInline();
-  }
-  if (op.way == PutWay::kTooLarge) {
-    const uint64_t most = link.hello().slot_bytes - format::InlineValueOffset(op.key_size);
-    return refuse(Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
-                                              " bytes takes a value of at most " + std::to_string(most) + " bytes");
-  }
-  if (op.way == PutWay::kNoRight) {
-    return refuse(Code::kPermissionDenied,
-                  connections_.address() + ": the server does not let this client write into the pool");
-  }
-  // The operation takes room before it takes a slot. So while it waits for room, it keeps no slot from another
-  // operation. Once it has room, it waits for replies alone.
-  if (op.way != PutWay::kStaged || op.staged != PutOp::kNotStaged) return true;
-  const auto place = link.puts.waiting_for_staging.empty() ? link.puts.staging.Take(op.value_size) : std::nullopt;
-  if (!place) {
-    op.step = Step::kStagingRoom;
-    link.puts.waiting_for_staging.push_back(op.index);
-    return false;
-  }
-  op.staged = *place;
-  return true;
-}
-
-PutWay Puts::DecideWay(const PutOp& op) const {
+[[gnu::always_inline]] inline PutWay Puts::DecideWay(const PutOp& op) const {
   const Link& link = *op.link;
   PutFacts facts;
+  facts.may_write = link.hello().read_only == 0;
+  facts.is_put = op.kind == PutKind::kPut;
+  facts.fits_pool = op.value_size <= format::kValueBytesOfEveryPool || FitsPool(op);
   facts.asked = options_.put_path;
   facts.fits_inline = op.FitsInline();
   facts.placing = link.placing();
-  facts.may_have_chunk = !op.if_version && !op.lost_chunk;
+  facts.may_have_chunk = !op.if_version && !op.places.lost_chunk;
   facts.first_large = !link.puts.had_large;
   return DecidePutWay(facts);
+}
+
+bool Puts::CanGo(PutOp& op) {
+  if (Status why = RefusalOf(op); !why.ok()) {
+    operations_.Defer(op, std::move(why));
+    return false;
+  }
+  op.link->puts.had_large |= !op.FitsInline();
+  return op.way != PutWay::kStaged || HasStagingRoom(op);
+}
+
+Status Puts::RefusalOf(const PutOp& op) const {
+  switch (op.way) {
+    case PutWay::kReadOnly:
+      return {Code::kPermissionDenied, connections_.address() + ": this client's token is for reading only"};
+    case PutWay::kTooLargeForPool:
+      return {Code::kInvalidArgument, "the value is larger than a segment of this pool holds"};
+    case PutWay::kTooLargeForRequest: {
+      const uint64_t most = op.link->hello().slot_bytes - format::InlineValueOffset(op.key_size);
+      return {Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
+                                          " bytes takes a value of at most " + std::to_string(most) + " bytes"};
+    }
+    case PutWay::kNoRight:
+      return {Code::kPermissionDenied,
+              connections_.address() + ": the server does not let this client write into the pool"};
+    default:
+      return {};
+  }
+}
+
+// The operation takes room before it takes a slot. So while it waits for room, it keeps no slot from another
+// operation. Once it has room, it waits for replies alone.
+bool Puts::HasStagingRoom(PutOp& op) {
+  if (op.places.staged != PutOp::kNotStaged) return true;
+  LinkPuts& puts = op.link->puts;
+  const auto place = puts.waiting_for_staging.empty() ? puts.staging.Take(op.value_size) : std::nullopt;
+  if (!place) {
+    op.step = Step::kStagingRoom;
+    puts.waiting_for_staging.push_back(op.index);
+    return false;
+  }
+  op.places.staged = *place;
+  return true;
 }
 
 void Puts::Send(PutOp& op) {
   op.step = Step::kReply;  // From here on the operation ends with the connection.
   if (op.way == PutWay::kStaged) {
-    own_requests_.SendChunkRequests(*op.link);  // An operation without a chunk may have asked for one.
-    if (op.link->up()) SendStaged(op);
+    SendStaged(op);
   } else if (op.way == PutWay::kDelegated) {
     if (!SendDelegated(op)) GoWithoutChunk(op);
   } else if (op.way == PutWay::kInline) {
@@ -139,7 +144,7 @@ void Puts::Send(PutOp& op) {
 // Sends the put another way: it has a request slot, and no chunk. A staged put may have to wait for room, and must not
 // hold a slot meanwhile.
 void Puts::GoWithoutChunk(PutOp& op) {
-  op.lost_chunk = true;
+  op.places.lost_chunk = true;
   op.way = DecideWay(op);
   if (op.way != PutWay::kStaged && op.way != PutWay::kNoRight) return Send(op);
   ReleaseSlot(op);
@@ -161,8 +166,8 @@ void Puts::SendWithKey(PutOp& op) {
 }
 
 void Puts::SendStaged(PutOp& op) {
-  WriteRequest(op, MakeKeyed(op, RequestOp::kPutStaged, options_.ack, op.staged));
-  const WorkRequest works[] = {WriteWork(op.value(), {format::kStagingRegion, op.staged}),
+  WriteRequest(op, MakeKeyed(op, RequestOp::kPutStaged, options_.ack, op.places.staged));
+  const WorkRequest works[] = {WriteWork(op.value(), {format::kStagingRegion, op.places.staged}),
                                op.RequestWork(sizeof(Request) + op.key_size)};
   posting_.Post(*op.link, works);
 }
@@ -173,9 +178,8 @@ bool Puts::SendDelegated(PutOp& op) {
   Link& link = *op.link;
   const uint32_t head = link.geometry().HeadOf(op.key_hash);
   const uint64_t object_bytes = format::ObjectSpace(op.label_size(), op.value_size);
-  Delegated::Chunk* chunk = link.puts.delegated.Find(head, object_bytes);
-  own_requests_.SendChunkRequests(link);
-  if (!link.up()) return true;  // The connection failed, and the put has ended.
+  Delegated::Chunk* chunk = nullptr;
+  if (!own_requests_.FindChunk(link, head, object_bytes, &chunk)) return true;  // The put has ended.
   if (chunk == nullptr) return false;
   // (I10) The region may have been linked, or may have another use, since the slots were read.
   uint64_t offset = 0;
@@ -186,7 +190,7 @@ bool Puts::SendDelegated(PutOp& op) {
   }
   offset += chunk->tail;
   const uint32_t window = chunk->window;
-  const format::LogAddress address = link.puts.delegated.Place(*chunk, object_bytes);
+  const format::LogAddress address = OwnRequests::PlaceInChunk(link, *chunk, object_bytes);
   const auto value = op.value();
   WriteRequest(op, MakeKeyed(op, RequestOp::kPutDelegated, options_.ack, address.raw(), Crc32c(0, value)));
   stats_.nvm_bytes_written += value.size();
@@ -220,7 +224,7 @@ void Puts::StartWaiting(Link& link) {
   if (code != Code::kOk && code != Code::kNotFound && code != Code::kConflict) ++stats_.failures;
   try {
     ReleaseSlot(op);
-    if (op.staged != PutOp::kNotStaged) GiveStagingBack(op);
+    if (op.places.staged != PutOp::kNotStaged) GiveStagingBack(op);
   } catch (const std::bad_alloc&) {
     connections_.GiveUp();  // The next user of the slot could not go on. This operation ends all the same.
   }
@@ -253,18 +257,17 @@ void Puts::OnReply(OpIndex owner, uint32_t slot) {
   if (op.way == PutWay::kDelegated) {
     const bool refused = reply.reason == static_cast<uint8_t>(Reason::kNoChunk);
     const auto sent = LoadAs<Request>(op.message());
-    link.puts.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address), refused);
-    own_requests_.SendChunkRequests(link);
-    if (!link.up()) return;
+    const uint32_t head = link.geometry().HeadOf(op.key_hash);
+    if (!own_requests_.OnPutAnswered(link, head, format::LogAddress(sent.address), refused)) return;
     if (refused) return GoWithoutChunk(op);
   }
   if (reply.code != static_cast<uint8_t>(Code::kOk)) return FinishRefused(op, reply);
   if (op.step == Step::kReply && op.way == PutWay::kReserved) {
-    op.reply = reply;
+    op.places.reserved = reply;
     return OnReserved(op);
   }
   if (op.kind == PutKind::kPut || op.kind == PutKind::kIncrement) {
-    return FinishPut(op, op.step == Step::kReply ? reply : op.reply);
+    return FinishPut(op, op.step == Step::kReply ? reply : op.places.reserved);
   }
   if (op.kind == PutKind::kDelete) locations_.Erase(op.key_hash);
   Finish(op, Status());
@@ -272,17 +275,17 @@ void Puts::OnReply(OpIndex owner, uint32_t slot) {
 
 void Puts::FinishRefused(PutOp& op, const Reply& reply) { Finish(op, StatusOf(*op.link, reply)); }
 
-void Puts::OnPlaced(PutOp& op) { FinishPut(op, op.reply); }
+void Puts::OnPlaced(PutOp& op) { FinishPut(op, op.places.reserved); }
 
 void Puts::OnReserved(PutOp& op) {
-  const format::ObjectHeader& header = op.reply.header;
+  const format::ObjectHeader& header = op.places.reserved.header;
   const bool ours = header.key_size == op.key_size && header.value_size == op.value_size &&
                     header.key_hash == op.key_hash && header.label_size() == op.label_size();
   if (!ours)
     return connections_.CloseSince(
         *op.link,
         ": the server reserved space for another key or size than requested; use a server and a client of one version");
-  op.next_control_read = op.link->control().NextRead();
+  op.places.next_control_read = op.link->control().NextRead();
   if (Planted(Flaw::kAcknowledgesEarly)) return Finish(op, Status());
   WriteValue(op);
 }
@@ -290,18 +293,18 @@ void Puts::OnReserved(PutOp& op) {
 // Writes the value into the place that the server reserved.
 void Puts::WriteValue(PutOp& op) {
   Link& link = *op.link;
-  const format::LogAddress address(op.reply.address);
+  const format::LogAddress address(op.places.reserved.address);
   uint64_t offset = 0;
   uint64_t in_segment = 0;
-  const format::HeadSlot slot = link.known.SlotOf(op.reply.head, address);
+  const format::HeadSlot slot = link.known.SlotOf(op.places.reserved.head, address);
   // (I10) The region may have been linked, or may have another use, since the slots were read.
-  if (slot.generation() != op.reply.generation || !link.known.Resolve(slot, address, &offset, &in_segment)) {
-    if (link.control().reads() < op.next_control_read) return connections_.WaitForHeads(op);
+  if (slot.generation() != op.places.reserved.generation || !link.known.Resolve(slot, address, &offset, &in_segment)) {
+    if (link.control().reads() < op.places.next_control_read) return connections_.WaitForHeads(op);
     return connections_.CloseSince(link, ": the server reserved a place outside its log");
   }
   // Checksum and value stand after the key, here as in the log.
   const auto body = op.message().subspan(sizeof(Request) + op.key_size, format::kChecksumBytes + op.value_size);
-  const uint32_t checksum = format::ObjectChecksum(op.reply.header, body.subspan(format::kChecksumBytes));
+  const uint32_t checksum = format::ObjectChecksum(op.places.reserved.header, body.subspan(format::kChecksumBytes));
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   stats_.nvm_bytes_written += body.size();
 
@@ -354,13 +357,13 @@ void Puts::OnSent(OpIndex index) {
 void Puts::GiveStagingBack(PutOp& op) {
   if (op.link_lost) return;
   Link& link = *op.link;
-  link.puts.staging.GiveBack(std::exchange(op.staged, PutOp::kNotStaged));
+  link.puts.staging.GiveBack(std::exchange(op.places.staged, PutOp::kNotStaged));
   while (!link.puts.waiting_for_staging.empty()) {
     PutOp& next = ops_[link.puts.waiting_for_staging.front()];
     const auto place = link.puts.staging.Take(next.value_size);
     if (!place) return;
     link.puts.waiting_for_staging.pop_front();
-    next.staged = *place;
+    next.places.staged = *place;
     Start(next);
   }
 }

@@ -53,10 +53,9 @@ class Puts {
   void Start(PutOp& op);
   // The reply in the slot of this operation has arrived. A reply that does not fit closes the link.
   void OnReply(OpIndex owner, uint32_t slot);
-  // Frees the request slot. The operation that has waited longest for a slot takes it.
+  // Frees the request slot. A request about a chunk takes it first, and then the operation that has waited longest.
   void PassSlotOn(Link& link, uint32_t slot) {
-    link.slots.Free(slot);
-    own_requests_.SendChunkRequests(link);
+    own_requests_.FreeSlot(link, slot);
     if (!link.puts.waiting_for_slot.empty()) StartWaiting(link);
   }
   // The device has acknowledged a request that was sent from the operation's own memory.
@@ -69,13 +68,14 @@ class Puts {
   void Deliver(PutOp& op);
 
  private:
-  // Returns the way of a put by the table of put_path.h.
+  // Returns the way of the operation by the table of put_path.h.
   [[nodiscard]] PutWay DecideWay(const PutOp& op) const;
-  // Returns true if it is a small put that goes inline, as most do. Decides that way if none is decided.
-  bool GoesInline(PutOp& op) const;
-  // Returns true if the operation can be sent. Decides the way of a put if none is decided. Otherwise defers its end,
-  // or lets it wait for room.
+  // Returns true if a put can be sent its way. Otherwise it defers its end, or lets it wait for room.
   [[gnu::noinline]] bool CanGo(PutOp& op);
+  // Returns the reason if the way of the operation is a refusal, and ok otherwise.
+  [[nodiscard]] Status RefusalOf(const PutOp& op) const;
+  // Returns true if the put has a place in the staging buffer, or takes one. Otherwise lets it wait for room.
+  bool HasStagingRoom(PutOp& op);
   void Send(PutOp& op);
   void SendInline(PutOp& op);
   void SendWithKey(PutOp& op);

@@ -21,7 +21,8 @@ namespace erda::client {
 
 enum class PutKind : uint8_t { kPut, kDelete, kIncrement, kClean };
 
-// The callback of the call that began the operation: one of these. A variant costs more instructions.
+// The callback of the call that began the operation. Each field is for one outcome: a status, the version of a put, or
+// the sum of an increment. One of them is set. A variant costs more instructions.
 struct PutDone {
   Client::DoneCallback plain;
   Client::PutCallback version;
@@ -46,16 +47,21 @@ struct PutOp : Operation {
   PutDone done;
   std::optional<uint64_t> if_version;  // The operation's condition.
   uint64_t ttl = 0;                    // The value's time to live, in milliseconds. 0: it does not expire.
-  uint32_t value_size = 0;
+  uint32_t value_size = 0;             // 0 if there is no value.
   PutWay way = PutWay::kUndecided;
-  bool lost_chunk = false;                // Its chunk was revoked, or none had room. It goes another way.
   uint32_t slot = RequestSlots::kNoSlot;  // The request slot that the operation holds.
-  uint32_t staged = kNotStaged;           // The operation's place in the staging buffer.
   uint64_t request_id = 0;                // The number of its last request.
   uint32_t sending = 0;                   // Requests sent from the operation's memory that are not completed.
-  format::Reply reply{};                  // The reply to the reserve request.
-  uint64_t next_control_read = 0;         // The number of the first control read that the link posts after that reply.
   uint64_t number = 0;                    // The outcome: the version, or the sum.
+
+  // The places of a put's value on its way. No other kind has them.
+  struct Places {
+    bool lost_chunk = false;         // Its chunk was revoked, or none had room. It goes another way.
+    uint32_t staged = kNotStaged;    // Its place in the staging buffer.
+    format::Reply reserved{};        // The reply to the reserve request.
+    uint64_t next_control_read = 0;  // The number of the first control read that the link posts after that reply.
+  };
+  Places places;
 
   // A new operation begins in this place.
   void BeginAgain() {
@@ -63,9 +69,9 @@ struct PutOp : Operation {
     if_version.reset();
     ttl = 0;
     way = PutWay::kUndecided;
-    lost_chunk = false;
+    places.lost_chunk = false;
     slot = RequestSlots::kNoSlot;
-    staged = kNotStaged;
+    places.staged = kNotStaged;
     sending = 0;
   }
   // The operation has ended.

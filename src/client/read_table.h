@@ -14,7 +14,7 @@
 //   not whole, settled                            any           unchanged   damage: an older value would be wrong
 //
 // The writer decides how a version is flushed, so the version's header says that. The flush method of a reader is
-// "none" only if that of every client is.
+// "none" only if that of every client is. Any thread may call it.
 #pragma once
 
 #include <cstdint>

@@ -13,14 +13,14 @@
 
 namespace erda::client {
 
-// Returns the commit of a reserved put, whose reservation is in op.reply.
+// Returns the commit of a reserved put, whose reservation is in op.places.reserved.
 [[nodiscard]] inline format::Request MakeCommit(const PutOp& op, format::LogAddress address) {
   format::Request request{};
   request.op = static_cast<uint8_t>(format::RequestOp::kCommit);
   request.key_hash = op.key_hash;
   request.address = address.raw();
-  request.head = op.reply.head;
-  request.version = op.reply.header.version;
+  request.head = op.places.reserved.head;
+  request.version = op.places.reserved.header.version;
   return request;
 }
 

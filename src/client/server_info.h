@@ -1,5 +1,5 @@
 // Reports what the shards' control blocks contain, for people and for metrics. Owns nothing. Each call REQUIRES: the
-// control blocks were read (Connections::BeginReadControls), and all links are up.
+// control blocks were read (Connections::BeginReadControls), and all links are up. Only the client's thread calls them.
 #pragma once
 
 #include <string>

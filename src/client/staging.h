@@ -1,5 +1,5 @@
 // Gives out the places of the staging buffer, in which a client places values if it may not write into the pool
-// (docs/protocol.md, "Put, staged").
+// (docs/protocol.md, "Put, staged"). Only the client's thread calls it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A client's guess of the server's time: the server's last answer, and the time since then by the client's clock. The
 // guess decides nothing. If by the guess a deadline has passed, and by the shard's word it has not, the client asks the
-// shard. The shard then raises the word (docs/protocol.md, "Expiry").
+// shard. The shard then raises the word (docs/protocol.md, "Expiry"). Only the client's thread calls it.
 #pragma once
 
 #include <algorithm>

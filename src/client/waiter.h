@@ -47,10 +47,10 @@ class Waiter {
         finished = engine_.Poll();
       } catch (...) {
         thrown = std::current_exception();
-        finished = engine_.finished();
+        finished = engine_.event_loop().finished();
       }
       finished_ += finished;
-      if (finished > 0 || engine_.went_on()) {
+      if (finished > 0 || engine_.event_loop().went_on()) {
         if (wait == Wait::kLooks) {
           looks_.Ended(true);
           steps_.End();
@@ -79,7 +79,7 @@ class Waiter {
         wait = Wait::kSleeps;
       }
       ++sleeps_;
-      engine_.Wait(std::min<Nanoseconds>(left(), kSleep));
+      engine_.event_loop().Wait(std::min<Nanoseconds>(left(), kSleep));
     }
     if (thrown) std::rethrow_exception(thrown);
   }

@@ -1,5 +1,5 @@
 // Fabrics in separate modules, which are loaded when an address asks for them. So Erda's libraries do not depend on the
-// libraries of the modules.
+// libraries of the modules. Any thread may call it.
 #pragma once
 
 #include <memory>

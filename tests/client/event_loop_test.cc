@@ -61,15 +61,15 @@ using TimeoutTest = EngineTest;
 TEST_F(TimeoutTest, EachPollAfterAWaitLooksAtTheClock) {
   Put(100);
   TakeRequest(RequestOp::kPutInline);
-  engine_->Wait(Nanoseconds(1));
+  engine_->event_loop().Wait(Nanoseconds(1));
   engine_->Poll();  // The time of the put begins.
   clock_.now += kTimeout;
-  engine_->Wait(Nanoseconds(1));
+  engine_->event_loop().Wait(Nanoseconds(1));
   engine_->Poll();
   engine_->Poll();  // Runs the callbacks of ended operations.
   EXPECT_EQ(end_, "") << "its time is not over";
   clock_.now += Nanoseconds(1) + kTimeout / 16;  // The time from one look to the next.
-  engine_->Wait(Nanoseconds(1));
+  engine_->event_loop().Wait(Nanoseconds(1));
   engine_->Poll();
   engine_->Poll();
   EXPECT_EQ(end_, CodeName(Code::kTimeout));

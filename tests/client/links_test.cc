@@ -94,12 +94,5 @@ TEST_F(LinksTest, ForgottenPoolCountsAsAnotherOneAtTheNextHello) {
   EXPECT_TRUE(Learn(1, 2));
 }
 
-TEST_F(LinksTest, ChunksOfEveryLinkAreFound) {
-  EXPECT_TRUE(Learn(1, 2));
-  EXPECT_FALSE(links_.HasChunks());
-  links_[1]->puts.delegated.sending = true;
-  EXPECT_TRUE(links_.HasChunks());
-}
-
 }  // namespace
 }  // namespace erda::client

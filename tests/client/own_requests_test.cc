@@ -17,6 +17,7 @@
 namespace erda::client {
 namespace {
 
+using format::LogAddress;
 using format::Reply;
 using format::Request;
 using format::RequestOp;
@@ -30,7 +31,8 @@ class OwnRequestsTest : public testing::Test {
     hello.slots = 4;
     hello.slot_bytes = 4096;
     hello.placing = static_cast<uint8_t>(format::Placing::kPool);
-    hello.geometry = *format::ChooseGeometry({64 << 20, 1, 8 << 20, 4 << 20, 0});
+    hello.geometry = *format::ChooseGeometry({64 << 20, 2, 4 << 20, 1 << 20, 0, 1});
+    ASSERT_GT(hello.geometry.heads_per_shard, 1U);
     const auto data = BytesOf(hello);
     fabric_.peer_data.assign(data.begin(), data.end());
     fabric_.peer_regions.assign(4, {hello.geometry.pool_size, fabric::Access::kRemoteReadWrite});
@@ -43,11 +45,13 @@ class OwnRequestsTest : public testing::Test {
   void TearDown() override { connections_.Drop(); }
 
   [[nodiscard]] Link& link() { return *connections_.links()[0]; }
-  void Connect() {
-    ASSERT_TRUE(connections_.Connect().ok());
-    ASSERT_TRUE(connections_.OnConnected(link()));
+  void Connect() { Connect(link()); }
+  // The fabric has one connection at a time.
+  void Connect(Link& down) {
+    connections_.Ensure(down);
+    ASSERT_TRUE(connections_.OnConnected(down));
     EXPECT_EQ(fabric_.Take().id, ControlCopy::kReadId);
-    ASSERT_TRUE(connections_.OnControlRead(link()));
+    ASSERT_TRUE(connections_.OnControlRead(down));
   }
   // Loses the connection.
   void Lose() { connections_.CloseSince(link(), ": lost by hand"); }
@@ -76,23 +80,47 @@ class OwnRequestsTest : public testing::Test {
     const OpIndex owner = link().slots.OwnerOf(slot);
     EXPECT_TRUE(OwnRequests::Owns(owner));
     if (!requests_.OnReply(link(), owner, slot)) return false;
-    link().slots.Free(slot);
+    requests_.FreeSlot(link(), slot);
     return true;
   }
-  // Adds a request for a chunk. Returns true if the client posted it.
-  bool SendsChunkRequest(uint32_t head) {
-    Request request{};
-    request.op = static_cast<uint8_t>(RequestOp::kGiveBack);
-    request.head = head;
-    link().puts.delegated.to_send.push_back(request);
-    return SendsWaitingChunkRequest();
+  // Looks for a chunk of the head. Returns true if the client posted a request for one.
+  bool AsksForChunk(uint32_t head) {
+    (void)FindsChunk(head);
+    return TakesChunkRequest(head);
   }
-  bool SendsWaitingChunkRequest() {
-    requests_.SendChunkRequests(link());
+  // Returns true if there is a chunk of the head.
+  bool FindsChunk(uint32_t head) {
+    EXPECT_TRUE(requests_.FindChunk(link(), head, kObject, &chunk_));
+    return chunk_ != nullptr;
+  }
+  // Returns true if the client posted a request for a chunk of the head.
+  bool TakesChunkRequest(uint32_t head, RequestOp op = RequestOp::kDelegate) {
     if (fabric_.posted.empty()) return false;
     sent_ = fabric_.Take();
+    const auto request = LoadAs<Request>(sent_.local);
+    EXPECT_EQ(request.op, static_cast<uint8_t>(op));
+    EXPECT_EQ(request.head, head);
     return true;
   }
+  // Answers the request for a chunk that was sent last.
+  bool Refuse() {
+    Reply reply{};
+    reply.id = LoadAs<Request>(sent_.local).id;
+    reply.code = static_cast<uint8_t>(Code::kResourceExhausted);
+    return OnReply(sent_.imm, reply);
+  }
+  bool Give(LogAddress address) {
+    const auto request = LoadAs<Request>(sent_.local);
+    Reply reply{};
+    reply.id = request.id;
+    reply.head = request.head;
+    reply.address = address.raw();
+    reply.header.kind = static_cast<uint8_t>(format::ObjectKind::kChunk);
+    reply.header.value_size = static_cast<uint32_t>(format::ChunkValueBytes(request.value_size));
+    return OnReply(sent_.imm, reply);
+  }
+
+  static constexpr uint64_t kObject = 160;
 
   HandFabric fabric_;
   HandClock clock_;
@@ -104,6 +132,7 @@ class OwnRequestsTest : public testing::Test {
   Posting posting_{operations_, connections_, stats_};
   OwnRequests requests_{operations_, connections_, posting_, clock_, stats_};
   fabric::WorkRequest sent_;
+  Delegated::Chunk* chunk_ = nullptr;
 };
 
 TEST_F(OwnRequestsTest, OneReportIsUnderWayAtATime) {
@@ -167,20 +196,63 @@ TEST_F(OwnRequestsTest, NextConnectionAsksForTheTimeAgain) {
 }
 
 TEST_F(OwnRequestsTest, ChunkRequestsGoOneAfterTheOther) {
-  ASSERT_TRUE(SendsChunkRequest(0));
+  ASSERT_TRUE(AsksForChunk(0));
   const auto first = LoadAs<Request>(sent_.local);
-  EXPECT_FALSE(SendsChunkRequest(1));
-  Reply reply{};
-  reply.id = first.id;
-  ASSERT_TRUE(OnReply(sent_.imm, reply));
-  ASSERT_TRUE(SendsWaitingChunkRequest());
-  const auto second = LoadAs<Request>(sent_.local);
-  EXPECT_EQ(second.head, 1U);
-  EXPECT_NE(second.id, first.id);
+  EXPECT_FALSE(AsksForChunk(1));
+  ASSERT_TRUE(Refuse());
+  ASSERT_TRUE(TakesChunkRequest(1));
+  EXPECT_NE(LoadAs<Request>(sent_.local).id, first.id);
+}
+
+TEST_F(OwnRequestsTest, ChunkRequestTakesTheNextFreeSlot) {
+  for (OpIndex owner = 0; owner < 4; ++owner) (void)link().slots.Take(owner);
+  EXPECT_FALSE(AsksForChunk(0));
+  requests_.FreeSlot(link(), 2);
+  ASSERT_TRUE(TakesChunkRequest(0));
+  EXPECT_EQ(sent_.imm, 2U);
+  EXPECT_FALSE(link().slots.has_free());
+}
+
+TEST_F(OwnRequestsTest, UnusedChunkIsGivenBackOnceItIsRevoked) {
+  ASSERT_TRUE(AsksForChunk(0));
+  const auto address = LogAddress::At(3, 4096);
+  ASSERT_TRUE(Give(address));
+  ASSERT_TRUE(FindsChunk(0));
+  requests_.OnChunkRevoked(link(), address);
+  EXPECT_TRUE(TakesChunkRequest(0, RequestOp::kGiveBack));
+}
+
+TEST_F(OwnRequestsTest, RevokedChunkIsGivenBackOnceItsPutIsAnswered) {
+  ASSERT_TRUE(AsksForChunk(0));
+  const auto address = LogAddress::At(3, 4096);
+  ASSERT_TRUE(Give(address));
+  ASSERT_TRUE(FindsChunk(0));
+  const LogAddress object = OwnRequests::PlaceInChunk(link(), *chunk_, kObject);
+  requests_.OnChunkRevoked(link(), address);
+  EXPECT_TRUE(fabric_.posted.empty());
+  EXPECT_TRUE(requests_.OnPutAnswered(link(), 0, object, false));
+  EXPECT_TRUE(TakesChunkRequest(0, RequestOp::kGiveBack));
+}
+
+TEST_F(OwnRequestsTest, FailedChunkRequestTellsItsCallerThatTheConnectionFailed) {
+  fabric_.fails_posts = true;
+  EXPECT_FALSE(requests_.FindChunk(link(), 0, kObject, &chunk_));
+  EXPECT_FALSE(link().up());
+}
+
+TEST_F(OwnRequestsTest, ChunkOfAnyLinkCounts) {
+  Links& links = connections_.links();
+  ASSERT_EQ(links.size(), 2U);
+  Lose();
+  connections_.DestroyClosed();
+  Connect(*links[1]);
+  EXPECT_FALSE(links.HasChunks());
+  EXPECT_TRUE(requests_.FindChunk(*links[1], links[1]->known.FirstHead(), kObject, &chunk_));
+  EXPECT_TRUE(links.HasChunks());
 }
 
 TEST_F(OwnRequestsTest, ReplyToAnotherChunkRequestClosesTheLink) {
-  ASSERT_TRUE(SendsChunkRequest(0));
+  ASSERT_TRUE(AsksForChunk(0));
   Reply reply{};
   reply.id = LoadAs<Request>(sent_.local).id + 1;
   EXPECT_FALSE(OnReply(sent_.imm, reply));

@@ -15,15 +15,24 @@ using format::Placing;
 
 constexpr PutPath kPaths[] = {PutPath::kAuto, PutPath::kInline, PutPath::kReserve, PutPath::kDelegate};
 constexpr Placing kPlacings[] = {Placing::kNone, Placing::kPool, Placing::kStaging, Placing::kWindow};
-constexpr PutWay kWays[] = {PutWay::kUndecided, PutWay::kInline,   PutWay::kReserved, PutWay::kDelegated,
-                            PutWay::kStaged,    PutWay::kTooLarge, PutWay::kNoRight};
+constexpr PutWay kWays[] = {PutWay::kUndecided,          PutWay::kKeyed,  PutWay::kInline,   PutWay::kReserved,
+                            PutWay::kDelegated,          PutWay::kStaged, PutWay::kReadOnly, PutWay::kTooLargeForPool,
+                            PutWay::kTooLargeForRequest, PutWay::kNoRight};
 
 std::vector<PutFacts> AllFacts() {
   std::vector<PutFacts> all;
   for (const PutPath asked : kPaths) {
     for (const Placing placing : kPlacings) {
-      for (int bits = 0; bits < 8; ++bits) {
-        all.push_back({asked, (bits & 1) != 0, placing, (bits & 2) != 0, (bits & 4) != 0});
+      for (unsigned bits = 0; bits < 64; ++bits) {
+        const auto bit = [bits](unsigned n) { return (bits >> n & 1) != 0; };
+        all.push_back({.may_write = bit(0),
+                       .is_put = bit(1),
+                       .fits_pool = bit(2),
+                       .asked = asked,
+                       .fits_inline = bit(3),
+                       .placing = placing,
+                       .may_have_chunk = bit(4),
+                       .first_large = bit(5)});
       }
     }
   }
@@ -46,6 +55,21 @@ struct Rule {
   bool (*holds)(const PutFacts& facts, PutWay way);
 };
 
+// These hold for every operation. The first that fits comes before the others.
+constexpr Rule kRulesOfAll[] = {
+    {"a client that may only read is refused",
+     [](const PutFacts& facts, PutWay way) { return (way == PutWay::kReadOnly) == !facts.may_write; }},
+    {"an operation that is no put goes with its key",
+     [](const PutFacts& facts, PutWay way) { return (way == PutWay::kKeyed) == (facts.may_write && !facts.is_put); }},
+    {"a value that no segment holds is refused",
+     [](const PutFacts& facts, PutWay way) {
+       return (way == PutWay::kTooLargeForPool) == (facts.may_write && facts.is_put && !facts.fits_pool);
+     }},
+};
+
+// These hold for the puts that are left.
+bool IsLeft(const PutFacts& facts) { return facts.may_write && facts.is_put && facts.fits_pool; }
+
 constexpr Rule kRules[] = {
     {"every put has a way", [](const PutFacts&, PutWay way) { return way != PutWay::kUndecided; }},
     {"the server allows the way",
@@ -59,7 +83,7 @@ constexpr Rule kRules[] = {
      [](const PutFacts& facts, PutWay way) { return way != PutWay::kInline || facts.fits_inline; }},
     {"a put is too large if the caller asks for inline, and the value does not fit",
      [](const PutFacts& facts, PutWay way) {
-       return (way == PutWay::kTooLarge) == (facts.asked == PutPath::kInline && !facts.fits_inline);
+       return (way == PutWay::kTooLargeForRequest) == (facts.asked == PutPath::kInline && !facts.fits_inline);
      }},
     {"kAuto and kInline send a value that fits inline",
      [](const PutFacts& facts, PutWay way) {
@@ -92,6 +116,10 @@ constexpr Rule kRules[] = {
 
 // Returns the first rule that the outcome breaks, or an empty text.
 std::string_view BrokenRule(const PutFacts& facts, PutWay way) {
+  for (const Rule& rule : kRulesOfAll) {
+    if (!rule.holds(facts, way)) return rule.name;
+  }
+  if (!IsLeft(facts)) return {};
   for (const Rule& rule : kRules) {
     if (!rule.holds(facts, way)) return rule.name;
   }
@@ -99,8 +127,10 @@ std::string_view BrokenRule(const PutFacts& facts, PutWay way) {
 }
 
 std::string Describe(const PutFacts& facts) {
-  return "asked " + std::to_string(static_cast<int>(facts.asked)) + ", fits " + std::to_string(facts.fits_inline) +
-         ", placing " + std::to_string(static_cast<int>(facts.placing)) + ", may have a chunk " +
+  return "may write " + std::to_string(facts.may_write) + ", is a put " + std::to_string(facts.is_put) +
+         ", fits the pool " + std::to_string(facts.fits_pool) + ", asked " +
+         std::to_string(static_cast<int>(facts.asked)) + ", fits " + std::to_string(facts.fits_inline) + ", placing " +
+         std::to_string(static_cast<int>(facts.placing)) + ", may have a chunk " +
          std::to_string(facts.may_have_chunk) + ", first large " + std::to_string(facts.first_large);
 }
 
@@ -115,17 +145,6 @@ TEST(PutPathTest, EachOtherOutcomeBreaksARule) {
       EXPECT_NE(BrokenRule(facts, way), "") << Describe(facts) << ": " << static_cast<int>(way);
     }
   }
-}
-
-TEST(PutPathTest, ThePutsThatAreInlineByTwoFactsAreInlineInTheTable) {
-  for (const PutFacts& facts : AllFacts()) {
-    if (!IsInline(facts.asked, facts.fits_inline)) continue;
-    EXPECT_EQ(DecidePutWay(facts), PutWay::kInline);
-  }
-  EXPECT_TRUE(IsInline(PutPath::kAuto, true));
-  EXPECT_TRUE(IsInline(PutPath::kInline, true));
-  EXPECT_FALSE(IsInline(PutPath::kAuto, false));
-  EXPECT_FALSE(IsInline(PutPath::kDelegate, true));
 }
 
 }  // namespace

@@ -1,9 +1,116 @@
-// Setting up, failing and closing an shm channel. channel_datapath.cc has the work for each operation.
 #include "fabric/shm/channel.h"
 
 #include <utility>
 
+#include "fabric/shm/read_ahead.h"
+
 namespace erda::fabric::shm {
+
+namespace {
+
+[[gnu::noinline]] Status PeerIsGone(const std::string& address) {
+  return {Code::kUnavailable, address + ": the peer is gone"};
+}
+
+}  // namespace
+
+// --- The work for each operation
+
+// Most batches are one message without a completion: a request or a reply. A longer way costs more than its copy.
+Status ShmChannel::Post(std::span<const WorkRequest> batch) {
+  const auto is_message = [](const WorkRequest& work) { return work.kind == OpKind::kWriteImm && !work.signaled; };
+  if (batch.size() != 1 || !is_message(batch[0]) || !connected() || !sender_.Send(batch[0])) return PostBatch(batch);
+  if (sender_.Publish()) RingDoorbell();
+  return {};
+}
+
+void ShmChannel::RingDoorbell() {
+  if (!doorbell_.Ring()) queue_->OweRing(this);
+}
+
+Status ShmChannel::PostBatch(std::span<const WorkRequest> batch) {
+  if (!connected()) return {Code::kUnavailable, address_ + ": not connected"};
+  if (Status status = sender_.Check(batch); !status.ok()) return status;
+  bool sent = false;
+  Code failure = Code::kOk;  // Of the first operation that failed.
+  Sender::Batch sending(sender_);
+  ReadAhead ahead(sender_.memory(), batch);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const WorkRequest& work = batch[i];
+    if (batch.size() > 1) ahead.ComeTo(i);
+    Code code = failure == Code::kOk ? sending.Execute(work) : Code::kUnavailable;
+    if (code == Code::kOk && !work.signaled && work.kind != OpKind::kRead) {
+      sent |= work.kind != OpKind::kWrite;
+      continue;
+    }
+    // An operation completes well only if the peer was there when it was executed. The memory of a peer that left is
+    // still mapped here, but its bytes are out of date, and Writes to it come too late.
+    if (code == Code::kOk && !sender_.PeerWasThere()) code = Code::kUnavailable;
+    if (code == Code::kOk) {
+      sent |= work.kind == OpKind::kWriteImm || work.kind == OpKind::kSend;
+    } else if (failure == Code::kOk) {
+      failure = code;
+      state_ = State::kFailed;  // Already here: without memory, this function may throw before EndAndTell.
+    }
+    Completion completion;
+    completion.channel = this;
+    completion.kind = work.kind;
+    completion.code = code;
+    completion.imm = work.imm;
+    completion.id = work.id;
+    if (code == Code::kOk) completion.bytes = static_cast<uint32_t>(work.local.size());
+    queue_->Complete(completion);
+  }
+  sending.EndPlacing();
+  // Messages before the failure have been sent, so the peer must hear of them.
+  if (sent && sender_.Publish()) RingDoorbell();
+  if (failure != Code::kOk) {
+    EndAndTell(failure == Code::kUnavailable
+                   ? PeerIsGone(address_)
+                   : Status(failure, address_ + ": the peer did not grant access to that memory"));
+  }
+  return {};
+}
+
+// The peer must have been there, as for a Read that completes in Post.
+bool ShmChannel::ReadNow(std::span<std::byte> local, RemoteAddress remote) {
+  return state_ == State::kConnected && sender_.Read(local, remote) && sender_.PeerWasThere();
+}
+
+size_t ShmChannel::Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox) {
+  if (state_ != State::kConnected) return 0;
+  // The queue heard the end of the socket before this look into the ring, so the ring holds all messages that the peer
+  // ever sent. Only the thread of the queue hears the doorbell, and never in this function.
+  const bool last = doorbell_.peer_is_gone();
+  size_t n = 0;
+  while (n < out.size()) {
+    Descriptor descriptor{};
+    const Ring::Look look = receive_.Peek(&descriptor);
+    if (look == Ring::Look::kEmpty) {
+      if (last) Fail(PeerIsGone(address_));
+      break;
+    }
+    const auto kind = static_cast<OpKind>(descriptor.kind);
+    Completion& completion = out[n];
+    completion = {this, kind, Code::kOk, descriptor.imm, 0, descriptor.bytes, {}};
+    const bool is_message = kind == OpKind::kReceive && descriptor.bytes <= kSendBytesMax;
+    if (look == Ring::Look::kNonsense || (!is_message && kind != OpKind::kReceiveImm)) {
+      Blame("wrote wrong numbers into the channel");
+      break;
+    }
+    if (is_message) {
+      inbox->emplace_back(descriptor.bytes);
+      receive_.Copy(inbox->back());
+      completion.data = inbox->back();
+    }
+    receive_.Advance();
+    ++n;
+  }
+  if (n > 0) notes_.heard = true;
+  return n;
+}
+
+// --- Setting up
 
 ShmChannel::ShmChannel(ShmQueue* queue, MemoryMaps* maps, std::string address, UniqueFd socket, RingMemory rings)
     : queue_(queue),
@@ -35,18 +142,18 @@ ShmChannel::~ShmChannel() {
   queue_->Remove(this);
 }
 
+// --- The socket
+
 // After any report of the socket, the queue must look into the ring again: a parked channel may have a message there.
 void ShmChannel::OnSocket() {
   if (state_ == State::kAsking) return OnAnswer();
-  if (state_ == State::kConnected) HearDoorbell();
+  if (state_ == State::kConnected) {
+    doorbell_.Hear();
+    // An honest peer rings at most once for each message, after it published that. A peer that rings more often tries
+    // to cost others time.
+    if (doorbell_.heard() > receive_.consumed() + receive_.depth()) Blame("rings the doorbell without a message");
+  }
   queue_->Unpark(this);
-}
-
-// An honest peer rings at most once for each message, after it published that. A peer that rings more often tries to
-// cost others time.
-void ShmChannel::HearDoorbell() {
-  doorbell_.Hear();
-  if (doorbell_.heard() > receive_.consumed() + receive_.depth()) Blame("rings the doorbell without a message");
 }
 
 void ShmChannel::OnAnswer() {
@@ -73,6 +180,8 @@ void ShmChannel::OnAnswer() {
   state_ = State::kConnected;
   queue_->CompleteConnected(this);
 }
+
+// --- Failing and closing
 
 void ShmChannel::Blame(std::string_view rule) {
   peer_broke_rules_ = true;

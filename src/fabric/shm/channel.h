@@ -64,10 +64,8 @@ class ShmChannel final : public Channel {
   [[gnu::noinline]] Status PostBatch(std::span<const WorkRequest> batch);
   [[gnu::noinline]] void RingDoorbell();
   void OnAnswer();
-  void HearDoorbell();
   // Fails the channel since the peer broke a rule of the fabric.
   [[gnu::noinline]] void Blame(std::string_view rule);
-  [[gnu::noinline]] void FailSincePeerIsGone() { Fail({Code::kUnavailable, address_ + ": the peer is gone"}); }
   // Reports the failure, unless the channel has failed already.
   void Fail(Status error);
   // Ends the channel: it sends, takes and reports nothing after that.

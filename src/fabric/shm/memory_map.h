@@ -14,6 +14,7 @@
 
 namespace erda::fabric::shm {
 
+// Constant, so any thread may use it. The thread that gives up its last share unmaps the memory.
 class Mapping {
  public:
   explicit Mapping(std::span<std::byte> bytes) : bytes_(bytes) {}
@@ -26,7 +27,7 @@ class Mapping {
   std::span<std::byte> bytes_;
 };
 
-// Thread-safe.
+// Any thread may call it.
 class MemoryMaps {
  public:
   // kPeerMayNotHarm: the peer made the memory and is not trusted. Map refuses memory that could vanish under a reader

@@ -13,7 +13,7 @@
 
 namespace erda::fabric::shm {
 
-// Outlives the rings that it returns.
+// Outlives the rings that it returns. The thread of the channel's queue calls it.
 class RingMemory {
  public:
   // Returns the number of bytes of two rings for this number of messages each.

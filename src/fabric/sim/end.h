@@ -1,4 +1,5 @@
 // One end of a simulated connection: its owner's channel and queue, and the memory that the other end may use.
+// The one thread of the simulation calls it.
 #pragma once
 
 #include <cstddef>

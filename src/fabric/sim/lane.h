@@ -1,6 +1,6 @@
 // One direction of a connection of the simulated network: operations that one end posted, on their way to the other
 // end. The lane executes them in virtual time, and makes by chance the choices that the contract leaves. `from` is the
-// end that posts, and `to` the end whose memory the operations use.
+// end that posts, and `to` the end whose memory the operations use. The one thread of the simulation calls it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The virtual times at which the operations of one lane begin, complete and arrive. They keep the order that the
-// contract of the fabric (fabric/fabric.h) promises.
+// contract of the fabric (fabric/fabric.h) promises. The one thread of the simulation calls it.
 #pragma once
 
 #include <algorithm>

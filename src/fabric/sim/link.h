@@ -1,4 +1,5 @@
 // A connection of the simulated network: two ends and the two directions between them. Side 0 called Connect.
+// The one thread of the simulation calls it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // The state that all parts of one simulated network share: time, events, chance, and the participants.
+// The one thread of the simulation uses it.
 #pragma once
 
 #include <cstdint>

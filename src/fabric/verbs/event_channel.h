@@ -1,4 +1,5 @@
-// The channel on which rdma_cm reports the events of its identities.
+// The channel on which rdma_cm reports the events of its identities. Any thread may call
+// these functions, and only the owner of a channel uses it.
 #pragma once
 
 #include <fcntl.h>

@@ -15,6 +15,8 @@
 //
 // Each end offers one page of counters, the CreditPage. `consumed` counts the messages that the end has consumed; a
 // peer without room reads it. Into `told` the peer writes its count unasked.
+//
+// The functions have no state, so any thread may call them.
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@ namespace erda::fabric::verbs {
 
 class Device;
 
-// Owns the memory and its registration. REQUIRES: the device outlives it.
+// Owns the memory and its registration. REQUIRES: the device outlives it. The thread of its owner's queue calls it.
 class OwnMemory {
  public:
   // Returns zeroed memory. `access` holds flags of ibv_access_flags.

@@ -1,4 +1,4 @@
-// The work request that posts a receive.
+// The work request that posts a receive. The thread of the queue makes it, and posts it.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -13,7 +13,7 @@ namespace erda::fabric::verbs {
 
 class Device;
 
-// Owns the registration, and its entry in the device's keys.
+// Owns the registration, and its entry in the device's keys. Any thread may make, use and destroy it.
 class VerbsRegion final : public Region {
  public:
   VerbsRegion(std::shared_ptr<Device> device, ibv_mr* mr, std::span<std::byte> bytes, Access access);

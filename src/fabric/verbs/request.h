@@ -1,4 +1,5 @@
 // Requests on their way through a channel: those of the caller, and the channel's own.
+// The thread of the channel's queue uses them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Makes the work request that a queue pair takes from a request of the fabric.
+// Makes the work request that a queue pair takes from a request of the fabric. The thread of the channel's queue calls
+// it.
 #pragma once
 
 #include <infiniband/verbs.h>
