@@ -91,7 +91,7 @@ size_t Shard::Poll() {
 
 size_t Shard::Tidy(Nanoseconds since) {
   Versions& versions = data_.versions();
-  if (parked().awaits_room()) data_.cleaning().LosePatience(since);
+  if (parked().awaits_room()) data_.cleaning().waiting().LosePatience(since);
   versions.delegating().Age();
   TellChunkNews(versions.chunks(), sessions_, replies_);
   Reply();
@@ -124,9 +124,9 @@ void Shard::Publish() {
 
 // The gauges are stored before the replies are sent, so that a client with a reply finds its request counted.
 void Shard::Reply() {
-  data_.versions().PublishPuts();
-  data_.versions().PublishGauges();
-  replies_.Send(data_.versions().PublishPuts(), [this](Session& session) {
+  Versions& versions = data_.versions();
+  versions.PublishGauges(versions.PublishPuts());
+  replies_.Send(versions.PublishPuts(), [this](Session& session) {
     sessions_.Violate(session, "it takes no answers, or asks more at once than it has slots");
   });
 }
@@ -138,7 +138,7 @@ size_t Shard::Clean(bool was_busy) {
   data_.pages_ahead().Step();
   if (was_busy && ++busy_polls_ % kPollsPerAge == 0) {
     data_.versions().delegating().Age();
-    if (parked().awaits_room()) data_.cleaning().AwaitChunks(kAgeTime);
+    if (parked().awaits_room()) data_.cleaning().waiting().AwaitChunks(kAgeTime);
   }
   return cleaned;
 }
@@ -146,7 +146,7 @@ size_t Shard::Clean(bool was_busy) {
 size_t Shard::CloseDoomed() {
   if (!sessions_.has_doomed()) return 0;
   const size_t closed = sessions_.CloseDoomed([this](const Session& session) { LetGo(session); });
-  data_.versions().PublishGauges();
+  data_.versions().PublishGauges(data_.versions().PublishPuts());
   return closed;
 }
 
