@@ -3,8 +3,8 @@
 // Owns the changes by published puts that it has not told yet. Publish passes OnEntryStored on at once. The one
 // OnEntryChanged of both stores waits until TellPublished, so that the answer to the client need not wait for it.
 // Everything else it tells at once, after all that is waiting. So the observer hears of changes in the order of the
-// stores. Requires: the caller calls Store, Publish and Settle before the store that
-// each announces. The shard's thread calls it.
+// stores. Requires: the caller calls Store, Publish and Settle before the store that each announces. The shard's thread
+// calls it.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "format/geometry.h"
 #include "format/index_entry.h"
+#include "index/all_told.h"
 #include "index/census.h"
 #include "index/entry_observer.h"
 #include "index/view.h"
@@ -38,11 +39,12 @@ class EntryNews {
   void Settle(Slot slot, const EntryChange& change) {
     if (observer_ != nullptr && census_.Has(slot)) untold_.push_back(change);
   }
-  // Required before a read of what the observer has counted.
-  bool TellPublished() {
-    if (untold_.empty()) return false;
-    TellUntold();
-    return true;
+  // Returns true if the observer has not heard of all changes by published puts.
+  [[nodiscard]] bool has_untold() const { return !untold_.empty(); }
+  // Tells the observer of them.
+  [[nodiscard]] AllTold TellPublished() {
+    if (!untold_.empty()) TellUntold();
+    return {};
   }
   // The entry is among the counted ones from now on.
   void Add(const format::IndexEntry& entry);

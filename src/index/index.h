@@ -12,6 +12,7 @@
 //   Splitting          growth by one block
 //   Mender             flipped bits
 //   EntryNews          what the observer hears, and when
+//   Publishing         entries that name the new versions of a batch
 //
 // Owns its parts, and a shard's slots in the pool. Requires: shape().TakeUp first, if the index may have grown. Then
 // Open, except for a caller that only looks for room. The shard's thread calls it, and the thread that starts the
@@ -29,6 +30,7 @@
 #include "format/geometry.h"
 #include "format/index_entry.h"
 #include "format/index_layout.h"
+#include "index/all_told.h"
 #include "index/census.h"
 #include "index/entry_news.h"
 #include "index/entry_observer.h"
@@ -36,6 +38,7 @@
 #include "index/mender.h"
 #include "index/move_record.h"
 #include "index/published.h"
+#include "index/publishing.h"
 #include "index/slots.h"
 #include "index/splitting.h"
 #include "index/stored_shape.h"
@@ -104,22 +107,17 @@ class Index {
     news_.Store(slot, word);
     slots_.StoreWordLazily(slot, word);
   }
-  // Stores the word of a version that is whole. If the entry is new, this is its second step. Persistent after the next
-  // fence. The caller calls SettlePublished after that fence, and before any function that looks for flipped bits:
-  // until then the entry does not fit its check.
-  void Publish(Slot slot, const EntryChange& change) {
-    news_.Publish(slot, change);
-    slots_.StoreUnsettledLazily(slot, change.after);
-    if (change.before.empty()) census_.Change(slot, 1);
+  // Publishes entries in two steps. First calls store(Publishing&), which stores the words of versions that are whole,
+  // unsettled. Then fences, and stores each of these words again, as settled: persistent after the next fence. All that
+  // the caller stored lazily before is persistent on return.
+  template <class StoreAll>
+  void Publish(StoreAll&& store) {
+    store(publishing_);
+    publishing_.FenceAndSettle();
   }
-  // Stores the word again, as settled. Persistent after the next fence.
-  void SettlePublished(Slot slot, const EntryChange& change) {
-    news_.Settle(slot, change);
-    slots_.StoreWordLazily(slot, change.after.Settled());
-  }
-  // Tells the observer of the changes that were published. Required before a read of what the observer has counted.
-  // Returns true if there were such changes.
-  bool TellPublished() { return news_.TellPublished(); }
+  // Returns true if the observer has not heard of all published changes. TellPublished tells it of them.
+  [[nodiscard]] bool has_untold() const { return news_.has_untold(); }
+  [[nodiscard]] AllTold TellPublished() { return news_.TellPublished(); }
   // Stores the hint if it has changed. It is only a hint, so it becomes persistent with the next fence that comes.
   void StoreSizeHint(Slot slot, uint64_t object_bytes) {
     const format::EntryMeta meta = view_.MetaAt(slot);
@@ -146,6 +144,7 @@ class Index {
   Census census_;
   Slots slots_;
   EntryNews news_;
+  Publishing publishing_;
   MoveRecord moves_;
   Mender mender_;
   FreeSlots free_slots_;

@@ -7,7 +7,7 @@
 //   segments       which segments are opened, sealed and settled, and what is in flight there
 //   tails          where each head's next object goes
 //   copies         where the cleaner copies to
-//   region_use     how much of each region is still needed
+//   region_use     how much of each region is still needed, and region_counts for readers
 //   objects        reading, from an address to an object
 //   log_recovery   what a start does
 //
@@ -23,10 +23,12 @@
 #include "format/entry_word.h"
 #include "format/geometry.h"
 #include "format/object.h"
+#include "index/all_told.h"
 #include "index/entry_observer.h"
 #include "log/copies.h"
 #include "log/log_recovery.h"
 #include "log/objects.h"
+#include "log/region_counts.h"
 #include "log/region_table.h"
 #include "log/region_use.h"
 #include "log/segments.h"
@@ -96,21 +98,13 @@ class ShardLog final : public index::EntryObserver {
 
   // --- Cleaning
 
-  // Calls visit(LinkedRegion) for each full region.
-  template <class Visit>
-  void ForEachFull(Visit&& visit) {
-    use_.ForEachFull(visit);
-  }
+  // Returns what the full regions still hold.
+  [[nodiscard]] RegionCounts counts(index::AllTold /*proof*/) { return {use_, tails_}; }
   // Takes a region out of its head. From then on nobody finds anything there, and the cleaner may change its bytes.
   // Requires: the region is full, and nothing names or holds it.
   void Empty(uint32_t head, uint32_t slot);
   // Frees an emptied region. Requires: all of the region is zeroes, persistently.
   void FreeEmptied(uint32_t region) { regions_.FreeEmptied(region); }
-  // Returns a number that grows when a look for a region to clean may be worthwhile. That is so when an entry leaves an
-  // address, when the writers have filled a region, or when nobody holds a full region any more.
-  [[nodiscard]] uint64_t changes() const { return use_.changes() + tails_.filled_regions(); }
-  // Returns a number that grows when nobody holds a full region any more.
-  [[nodiscard]] uint64_t releases() const { return use_.releases(); }
 
   // --- Reading (Objects)
 
@@ -139,7 +133,8 @@ class ShardLog final : public index::EntryObserver {
   [[nodiscard]] uint64_t bytes_used() const {
     return segments_.opened() * shape_.geometry().segment_size - tails_.room();
   }
-  // Returns about how many bytes the objects that entries name take.
+  // Returns about how many bytes the objects take that entries name. For a gauge: the log may not have counted yet what
+  // the last puts changed (counts).
   [[nodiscard]] uint64_t bytes_live() const { return use_.bytes_live(); }
 
  private:

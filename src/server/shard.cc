@@ -62,8 +62,8 @@ void Shard::Close() {
 
 bool Shard::unsettled() const {
   const Versions& versions = data_.versions();
-  return versions.in_flight() > 0 || versions.chunks().delegates() || awaits_room() || awaits_writers() ||
-         sessions_.has_doomed();
+  return versions.in_flight() > 0 || versions.chunks().delegates() || parked().awaits_room() ||
+         parked().awaits_writers() || sessions_.has_doomed();
 }
 
 // --- Polls
@@ -76,7 +76,7 @@ size_t Shard::Poll() {
   const size_t answered = replies_.empty() ? 0 : served;
   if (answered > 0) Reply();
   // No client waits for the steps below, except those with parked requests.
-  if (awaits_writers()) served += inbox_.WakeForWriter(served > 0 ? kUndecidedStep : SIZE_MAX, false);
+  if (parked().awaits_writers()) served += inbox_.WakeForWriter(served > 0 ? kUndecidedStep : SIZE_MAX, false);
   const size_t cleaned = Clean(served > 0);
   if (cleaned > 0 && received == 0) data_.KeepTime();
   TellChunkNews(data_.versions().chunks(), sessions_, replies_);
@@ -91,13 +91,13 @@ size_t Shard::Poll() {
 
 size_t Shard::Tidy(Nanoseconds since) {
   Versions& versions = data_.versions();
-  if (awaits_room()) data_.cleaning().LosePatience(since);
+  if (parked().awaits_room()) data_.cleaning().waiting().LosePatience(since);
   versions.delegating().Age();
   TellChunkNews(versions.chunks(), sessions_, replies_);
   Reply();
   size_t done = CloseDoomed();
   if (versions.in_flight() > 0) done += versions.Sweep(kSweepStep);
-  if (awaits_writers()) done += inbox_.WakeForWriter(SIZE_MAX, true);
+  if (parked().awaits_writers()) done += inbox_.WakeForWriter(SIZE_MAX, true);
   Reply();
   return done;
 }
@@ -124,21 +124,21 @@ void Shard::Publish() {
 
 // The gauges are stored before the replies are sent, so that a client with a reply finds its request counted.
 void Shard::Reply() {
-  data_.versions().PublishPuts();
-  data_.versions().PublishGauges();
-  replies_.Send(data_.versions().PublishPuts(), [this](Session& session) {
+  Versions& versions = data_.versions();
+  versions.PublishGauges(versions.PublishPuts());
+  replies_.Send(versions.PublishPuts(), [this](Session& session) {
     sessions_.Violate(session, "it takes no answers, or asks more at once than it has slots");
   });
 }
 
 // Cleaning begins after all keys are counted. A shard that is never idle ages its chunks here, and not in Tidy.
 size_t Shard::Clean(bool was_busy) {
-  if (awaits_room()) data_.CountKeys();
+  if (parked().awaits_room()) data_.CountKeys();
   const size_t cleaned = data_.cleaning().Step();
   data_.pages_ahead().Step();
   if (was_busy && ++busy_polls_ % kPollsPerAge == 0) {
     data_.versions().delegating().Age();
-    if (awaits_room()) data_.cleaning().AwaitChunks(kAgeTime);
+    if (parked().awaits_room()) data_.cleaning().waiting().AwaitChunks(kAgeTime);
   }
   return cleaned;
 }
@@ -146,7 +146,7 @@ size_t Shard::Clean(bool was_busy) {
 size_t Shard::CloseDoomed() {
   if (!sessions_.has_doomed()) return 0;
   const size_t closed = sessions_.CloseDoomed([this](const Session& session) { LetGo(session); });
-  data_.versions().PublishGauges();
+  data_.versions().PublishGauges(data_.versions().PublishPuts());
   return closed;
 }
 

@@ -22,6 +22,7 @@
 #include "server/requests/arrivals.h"
 #include "server/requests/commit_batch.h"
 #include "server/requests/inbox.h"
+#include "server/requests/parked_requests.h"
 #include "server/requests/reply_batch.h"
 #include "server/sessions/events.h"
 #include "server/sessions/gate.h"
@@ -56,14 +57,9 @@ class Shard {
   // For idle moments: settles versions that arrived without a commit, and ends waits and sessions that are over. since:
   // the time since the last Tidy. Returns how much it did.
   size_t Tidy(Nanoseconds since);
-  // awaits_writers returns true if requests wait for values that clients write. PassTime adds the time for which they
-  // have waited.
-  [[nodiscard]] bool awaits_writers() const { return !inbox_.parked().for_writer.empty(); }
+  // Returns the requests that wait. PassTime adds the time for which those have waited that await writers.
+  [[nodiscard]] const ParkedRequests& parked() const { return inbox_.parked(); }
   void PassTime(Nanoseconds since) { inbox_.PassTime(since); }
-  // holds_back returns true if messages wait because their clients send too fast. held_for returns the time until the
-  // shard may serve the first of them.
-  [[nodiscard]] bool holds_back() const { return !inbox_.parked().for_rate.empty(); }
-  [[nodiscard]] Nanoseconds held_for() const { return inbox_.parked().for_rate.wait(); }
   // Returns true if versions are in flight, or requests wait. Then Tidy must look again (TidyTimer).
   [[nodiscard]] bool unsettled() const;
 
@@ -90,7 +86,6 @@ class Shard {
   Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, const ShardOptions& options,
         ControlMemory control, SessionMaker maker);
 
-  [[nodiscard]] bool awaits_room() const { return !inbox_.parked().for_room.empty(); }
   // The phases of a Poll. Receive, Clean and CloseDoomed return how much they did.
   size_t Receive();
   // Makes the effects of all requests of this Poll persistent and visible together.

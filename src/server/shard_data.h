@@ -50,7 +50,7 @@ class ShardData {
   static constexpr Nanoseconds kTimeAge = std::chrono::milliseconds(20);
   [[nodiscard]] bool keeps_time() const { return clean_queues_.MayExpire(); }
   void KeepTime() {
-    if (keeps_time()) (void)versions_.clock().Raise();
+    if (keeps_time()) (void)versions_.part().clock().Raise();
   }
   // Counts the keys in a few slots of the index. Returns true once all are counted, and the next step of the shard has
   // nothing to tell of the index.

@@ -43,7 +43,7 @@ Outcome PoolServer::Put(std::string_view key, std::string_view value) {
   const uint64_t hash = HashKey(key);
   server::Versions& versions = ShardOf(hash).versions;
   const Outcome outcome = versions.puts().PutInline(key, hash, AsBytes(value), Ack::kPersisted);
-  versions.PublishPuts();
+  (void)versions.PublishPuts();
   return outcome;
 }
 
@@ -52,7 +52,7 @@ Outcome PoolServer::Reserve(std::string_view key, std::string_view value, Sessio
   server::Versions& versions = ShardOf(hash).versions;
   const Outcome outcome = versions.puts().Reserve(key, hash, static_cast<uint32_t>(value.size()), Ack::kPersisted,
                                                   session, FlushMethod::kServerFlush);
-  versions.PublishPuts();
+  (void)versions.PublishPuts();
   return outcome;
 }
 

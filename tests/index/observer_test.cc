@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "index/fixture.h"
@@ -14,6 +15,18 @@ namespace {
 using format::EntryWord;
 using format::IndexEntry;
 using format::LogAddress;
+
+// Only an index begins and ends a batch. Callers can neither keep entries unsettled nor settle them before the fence.
+template <class T>
+concept Settles = requires(T& publishing) {
+  publishing.FenceAndSettle();
+};
+static_assert(!Settles<Publishing> && !std::is_copy_constructible_v<Publishing>);
+static_assert(!std::is_constructible_v<Publishing, nvm::Writer&, Slots&, Census&, EntryNews&>);
+
+// Only TellPublished makes the proof that all is told.
+static_assert(!std::is_default_constructible_v<AllTold> && !std::is_aggregate_v<AllTold>);
+static_assert(!std::is_copy_constructible_v<AllTold> && !std::is_copy_assignable_v<AllTold>);
 
 // The number of entries that name each address of a head.
 using Names = std::map<std::pair<uint32_t, uint32_t>, int>;
@@ -77,6 +90,9 @@ class ObserverTest : public testing::Test {
   [[nodiscard]] std::optional<Slot> Find(uint64_t key) const {
     return observed_->Find(key, [](Slot, const IndexEntry&) { return true; });
   }
+  void Publish(Slot slot, const EntryChange& change) {
+    observed_->Publish([&](Publishing& publishing) { publishing.Store(slot, change); });
+  }
   // Opens an index whose slots are counted, with one entry. The key's head is 1 of 2. Returns the entry's slot.
   Slot OpenWith(EntryWord word) {
     const uint64_t key = 0xb0000077;
@@ -119,22 +135,22 @@ TEST_F(ObserverTest, HearsOfAPublishedAndSettledChangeOnceAndLater) {
   const Slot slot = OpenWith(first);
   const EntryChange change{1, first, first.Published(LogAddress(6))};
   const EntryWord second = change.after.Settled();
-  observed_->Publish(slot, change);
-  EXPECT_EQ(observed_->WordAt(slot), change.after);
-  observed_->SettlePublished(slot, change);
+  observed_->Publish([&](Publishing& publishing) {
+    publishing.Store(slot, change);
+    EXPECT_EQ(observed_->WordAt(slot), change.after) << "not settled before the fence";
+  });
   EXPECT_EQ(observed_->WordAt(slot), second);
   const std::vector<Told::Change> stored = {{1, EntryWord(), first}, {1, first, change.after}};
   EXPECT_EQ(told_->stored, stored) << "before each store, except for the one that settles";
   std::vector<Told::Change> changes = {{1, EntryWord(), first}};
   EXPECT_EQ(told_->changes, changes);
-  observed_->TellPublished();
-  observed_->TellPublished();
+  (void)observed_->TellPublished();
+  (void)observed_->TellPublished();
   changes.push_back({1, first, second});
   EXPECT_EQ(told_->changes, changes);
   // The observer hears of a later change of the entry after that.
   const EntryChange next{1, second, second.Published(LogAddress(7))};
-  observed_->Publish(slot, next);
-  observed_->SettlePublished(slot, next);
+  Publish(slot, next);
   observed_->Free(slot);
   changes.push_back({1, second, next.after.Settled()});
   changes.push_back({1, next.after.Settled(), EntryWord()});
@@ -148,14 +164,16 @@ TEST_F(ObserverTest, HearsOfAPublishedChangeOfKnownObjectsByThese) {
   const EntryChange change{1, first, first.Published(LogAddress(6)), 4096, 128, 256};
   const size_t stored = told_->stored.size();
   told_->on_left = [&] { EXPECT_EQ(observed_->WordAt(slot), first) << "(I12) the mark comes before the store"; };
-  observed_->Publish(slot, change);
-  EXPECT_EQ(told_->left, std::vector<uint64_t>{4096});
-  observed_->SettlePublished(slot, change);
+  observed_->Publish([&](Publishing& publishing) {
+    publishing.Store(slot, change);
+    EXPECT_EQ(told_->left, std::vector<uint64_t>{4096});
+  });
   EXPECT_EQ(told_->left.size(), 1U);
   EXPECT_EQ(told_->stored.size(), stored);
   EXPECT_TRUE(told_->replaced.empty()) << "not before TellPublished";
-  EXPECT_TRUE(observed_->TellPublished());
-  EXPECT_FALSE(observed_->TellPublished());
+  EXPECT_TRUE(observed_->has_untold());
+  (void)observed_->TellPublished();
+  EXPECT_FALSE(observed_->has_untold());
   EXPECT_EQ(told_->replaced, std::vector<uint32_t>{128});
   EXPECT_EQ(told_->changes.back(), (Told::Change{1, first, change.after.Settled()}));
   EXPECT_TRUE(observed_->mender().Fits(slot));
@@ -218,8 +236,7 @@ TEST_F(ObserverTest, CountingInStepsGivesTheSameAsAFreshCount) {
         observed_->StoreWord(slot, word.Published(LogAddress(++address)));
       } else if (dice < 6) {
         const EntryChange both{index_->geometry().HeadOf(key), word, word.Published(LogAddress(++address))};
-        observed_->Publish(slot, both);
-        observed_->SettlePublished(slot, both);
+        Publish(slot, both);
       } else if (dice < 8) {
         observed_->StoreWordLazily(slot, word.Settled());
       } else {
@@ -234,11 +251,11 @@ TEST_F(ObserverTest, CountingInStepsGivesTheSameAsAFreshCount) {
     const uint64_t before = *index_->displacements();
     while (!observed_->Count(random.Uniform(20))) change();
     moves_while_counting += (*index_->displacements() - before) / 2;
-    observed_->TellPublished();
+    (void)observed_->TellPublished();
     EXPECT_EQ(told_->names, FreshCount());
     EXPECT_EQ(observed_->census().used(), there.size());
     for (int i = 0; i < 50; ++i) change();
-    observed_->TellPublished();
+    (void)observed_->TellPublished();
     EXPECT_EQ(told_->names, FreshCount());
     EXPECT_EQ(observed_->census().used(), there.size());
   }
@@ -264,8 +281,7 @@ TEST_F(ObserverTest, HearsOfAPublishedChangeBeforeItsEntryLeavesTheCountedSlots)
   ASSERT_FALSE(observed_->Count(format::kNeighbourhood));
   const uint32_t head = index_->geometry().HeadOf(moved);
   const EntryChange change{head, WordOf(2), WordOf(2).Published(LogAddress(100))};
-  observed_->Publish(1, change);
-  observed_->SettlePublished(1, change);
+  Publish(1, change);
   told_->changes.clear();
   ASSERT_TRUE(Insert(key_at(0), WordOf(101)));
   ASSERT_EQ(*Find(moved), Slot{format::kNeighbourhood}) << "a slot that is not counted";

@@ -34,16 +34,16 @@ TEST(LogUseTest, ObjectIsLiveWhileAnEntryNamesIt) {
   log.Name(*second);
   EXPECT_EQ(log.UseOf(0).names, 2U);
   EXPECT_EQ(log.UseOf(0).live_bytes, 496U + 96);
-  EXPECT_EQ(log->bytes_live(), 496U + 96);
+  EXPECT_EQ(log.counts().bytes_live(), 496U + 96);
   EXPECT_FALSE(log.UseOf(0).none());
-  const uint64_t changes = log->changes();
+  const uint64_t changes = log.counts().changes();
   log.Unname(*first);
   EXPECT_EQ(log.UseOf(0).names, 1U);
   EXPECT_EQ(log.UseOf(0).live_bytes, 96U);
   log.Unname(*second);
   EXPECT_TRUE(log.UseOf(0).none());
-  EXPECT_EQ(log->bytes_live(), 0U);
-  EXPECT_EQ(log->changes(), changes + 2);
+  EXPECT_EQ(log.counts().bytes_live(), 0U);
+  EXPECT_EQ(log.counts().changes(), changes + 2);
 }
 
 TEST(LogUseTest, TheOldVersionIsNeededUntilTheNewOneIsSettled) {
@@ -62,7 +62,7 @@ TEST(LogUseTest, TheOldVersionIsNeededUntilTheNewOneIsSettled) {
   // The log counts the old version down once. Another change of the settled entry does not count it down again.
   log->OnEntryChanged(log.head(), second.Settled(), EntryWord());
   EXPECT_TRUE(log.UseOf(0).none());
-  EXPECT_EQ(log->bytes_live(), 0U);
+  EXPECT_EQ(log.counts().bytes_live(), 0U);
 }
 
 TEST(LogUseTest, EachChangeOfAnEntryIsCounted) {
@@ -73,7 +73,7 @@ TEST(LogUseTest, EachChangeOfAnEntryIsCounted) {
     ASSERT_TRUE(space);
     spaces.push_back(*space);
   }
-  const uint64_t changes = log->changes();
+  const uint64_t changes = log.counts().changes();
   // One key: the shard publishes each version and settles it at once.
   EntryWord word;
   for (int i = 0; i < 100; ++i) {
@@ -86,8 +86,8 @@ TEST(LogUseTest, EachChangeOfAnEntryIsCounted) {
   for (int i = 100; i < 200; ++i) {
     log->OnEntryChanged(log.head(), EntryWord(), EntryWord().Published(spaces[i].address));
   }
-  EXPECT_EQ(log->bytes_live(), 101U * 96);
-  EXPECT_EQ(log->changes(), changes + 99);
+  EXPECT_EQ(log.counts().bytes_live(), 101U * 96);
+  EXPECT_EQ(log.counts().changes(), changes + 99);
   ASSERT_TRUE(log.FillRegion() && log.Append(96));
   uint64_t names = 0;
   for (const auto& region : log.Full()) names += region.use.names;
@@ -103,14 +103,14 @@ TEST(LogUseTest, AReplacedValueCountsAsItsChangeWouldByTheHeaders) {
   ASSERT_TRUE(newer && log.FillRegion());
   const EntryWord first = EntryWord().Published(older->address).Settled();
   log->OnEntryChanged(log.head(), EntryWord(), first);
-  const uint64_t changes = log->changes();
+  const uint64_t changes = log.counts().changes();
   log->OnValueReplaced({log.head(), first, first.Published(newer->address), older->offset, 496, 96});
   EXPECT_TRUE(log.UseOf(0).none());
   EXPECT_EQ(log.UseOf(0).live_bytes, 0U);
   EXPECT_EQ(log.UseOf(1).names, 1U);
   EXPECT_EQ(log.UseOf(1).live_bytes, 96U);
-  EXPECT_EQ(log->bytes_live(), 96U);
-  EXPECT_EQ(log->changes(), changes + 1);
+  EXPECT_EQ(log.counts().bytes_live(), 96U);
+  EXPECT_EQ(log.counts().changes(), changes + 1);
 }
 
 TEST(LogLeftTest, AValueThatTheShardKnowsIsMarked) {
@@ -155,7 +155,7 @@ TEST(LogUseTest, MoveOfAnEntryMovesItsLiveBytes) {
   EXPECT_TRUE(log.UseOf(0).none());
   EXPECT_EQ(log.UseOf(1).names, 1U);
   EXPECT_EQ(log.UseOf(1).live_bytes, 496U);
-  EXPECT_EQ(log->bytes_live(), 496U);
+  EXPECT_EQ(log.counts().bytes_live(), 496U);
 }
 
 TEST(LogUseTest, HeldRegionIsNotFree) {
@@ -165,13 +165,13 @@ TEST(LogUseTest, HeldRegionIsNotFree) {
   log->Hold(log.head(), space->address);
   log->Hold(log.head(), space->address);
   EXPECT_EQ(log.UseOf(0).held, 2U);
-  const uint64_t changes = log->changes();
+  const uint64_t changes = log.counts().changes();
   log->Release(log.head(), space->address);
   EXPECT_FALSE(log.UseOf(0).none());
-  EXPECT_EQ(log->changes(), changes);
+  EXPECT_EQ(log.counts().changes(), changes);
   log->Release(log.head(), space->address);
   EXPECT_TRUE(log.UseOf(0).none());
-  EXPECT_EQ(log->changes(), changes + 1) << "it may be worth to be cleaned now";
+  EXPECT_EQ(log.counts().changes(), changes + 1) << "it may be worth to be cleaned now";
 }
 
 TEST(LogUseTest, FillingARegionCountsAsAChange) {
@@ -180,9 +180,9 @@ TEST(LogUseTest, FillingARegionCountsAsAChange) {
   ASSERT_TRUE(space);
   log->Hold(log.head(), space->address);
   log->Release(log.head(), space->address);
-  EXPECT_EQ(log->changes(), 0U);
+  EXPECT_EQ(log.counts().changes(), 0U);
   ASSERT_TRUE(log.FillRegion());
-  EXPECT_EQ(log->changes(), 1U);
+  EXPECT_EQ(log.counts().changes(), 1U);
 }
 
 TEST(LogUseTest, FilledBytesThatAreNotLiveAreDead) {
@@ -209,7 +209,7 @@ TEST(LogUseTest, DamagedEntryCountsForNoRegion) {
   ASSERT_TRUE(log.FillRegion() || log.FillRegion());
   log->OnEntryChanged(log.head(2), EntryWord(), EntryWord().Published(LogAddress::At(0, 1152)).Settled());
   log->OnEntryChanged(0, EntryWord(), EntryWord().Published(LogAddress::At(0, 1152)).Settled());
-  EXPECT_EQ(log->bytes_live(), 0U);
+  EXPECT_EQ(log.counts().bytes_live(), 0U);
 }
 
 TEST(LogFullTest, OpenRegionsOfWritersAndCleanerAreNotFull) {

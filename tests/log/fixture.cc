@@ -30,8 +30,10 @@ TestLog::TestLog(LogShape shape) {
 
 void TestLog::MakeLog() {
   control_.assign(format::ControlBytes(geometry_) / sizeof(uint64_t), 0);
-  log_ = std::make_unique<ShardLog>(*nvm_, geometry_, kPoolSeed, kShard,
-                                    std::as_writable_bytes(std::span<uint64_t>(control_)));
+  const auto control = std::as_writable_bytes(std::span<uint64_t>(control_));
+  index_.reset();
+  log_ = std::make_unique<ShardLog>(*nvm_, geometry_, kPoolSeed, kShard, control);
+  index_.emplace(*nvm_, geometry_, kShard, index::Published::In(control, geometry_), log_.get());
 }
 
 Status TestLog::Reopen(uint64_t version_limit) {
@@ -102,7 +104,7 @@ bool TestLog::FillRegion(uint64_t bytes, uint32_t head_of_shard) {
 
 std::vector<LinkedRegion> TestLog::Full() {
   std::vector<LinkedRegion> full;
-  log_->ForEachFull([&](const LinkedRegion& region) { full.push_back(region); });
+  counts().ForEachFull([&](const LinkedRegion& region) { full.push_back(region); });
   return full;
 }
 

@@ -13,6 +13,8 @@
 #include "format/control_block.h"
 #include "format/geometry.h"
 #include "format/log_layout.h"
+#include "index/index.h"
+#include "index/published.h"
 #include "log/shard_log.h"
 #include "nvm/pool.h"
 #include "nvm/writer.h"
@@ -63,6 +65,8 @@ class TestLog {
   bool FillRegion(uint64_t bytes = 496, uint32_t head_of_shard = 0);
   // Returns the regions that the log has filled, and to which it appends nothing more.
   [[nodiscard]] std::vector<LinkedRegion> Full();
+  // Returns the log's counts. Nothing waits to be counted: no put is published here.
+  [[nodiscard]] RegionCounts counts() { return log_->counts(index_->TellPublished()); }
   // Returns the counts of the full region in a head slot of the first head.
   [[nodiscard]] Use UseOf(uint32_t slot);
   // Fills an emptied region with zeroes, and frees it.
@@ -89,6 +93,7 @@ class TestLog {
   std::optional<nvm::Writer> nvm_;
   std::vector<uint64_t> control_;
   std::unique_ptr<ShardLog> log_;
+  std::optional<index::Index> index_;  // Reports to the log. It has no entries.
   bool found_plain_ = false;
 };
 

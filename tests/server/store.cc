@@ -88,10 +88,10 @@ Outcome Store::Put(std::string_view key, std::string_view value) {
   versions_->growth().CountKeys(versions_->index().size());
   for (;;) {
     const Outcome outcome = Inline(key, value);
-    if (outcome.reason != format::Reason::kLogFull || !cleaning_->Expects(outcome.head)) return outcome;
-    const uint64_t rooms = cleaning_->rooms();
-    while (cleaning_->rooms() == rooms) {
-      if (!CleanStep()) cleaning_->LosePatience(std::chrono::milliseconds(100));
+    if (outcome.reason != format::Reason::kLogFull || !cleaning_->waiting().Expects(outcome.head)) return outcome;
+    const uint64_t rooms = cleaning_->waiting().rooms();
+    while (cleaning_->waiting().rooms() == rooms) {
+      if (!CleanStep()) cleaning_->waiting().LosePatience(std::chrono::milliseconds(100));
     }
   }
 }
@@ -113,7 +113,7 @@ void Store::CloseAndReopen() {
 
 Outcome Store::Inline(std::string_view key, std::string_view value, Ack ack) {
   const Outcome outcome = versions_->puts().PutInline(key, HashKey(key), AsBytes(value), ack, Deadline());
-  if (!together_) versions_->PublishPuts();
+  if (!together_) (void)versions_->PublishPuts();
   return outcome;
 }
 
@@ -123,7 +123,7 @@ Reserved Store::Reserve(std::string_view key, std::string_view value, SessionId 
   reserved.flushed_by_read = ack == Ack::kPersisted && flush == format::FlushMethod::kReadAfterWrite;
   reserved.outcome = versions_->puts().Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session,
                                                flush, Deadline());
-  if (!together_) versions_->PublishPuts();
+  if (!together_) (void)versions_->PublishPuts();
   return reserved;
 }
 
@@ -183,7 +183,7 @@ std::optional<Outcome> Store::Delegated(std::string_view key, std::string_view v
   const format::LogAddress address = DelegatedOf(session).Place(*chunk, bytes);
   const auto outcome = versions_->delegating().Put(key, hash, static_cast<uint32_t>(value.size()),
                                                    Crc32c(0, AsBytes(value)), ack, address, session, Deadline());
-  if (!together_) versions_->PublishPuts();
+  if (!together_) (void)versions_->PublishPuts();
   EXPECT_TRUE(outcome.has_value());
   const bool refused = !outcome || outcome->reason == format::Reason::kNoChunk;
   DelegatedOf(session).OnAnswer(head, address, refused);

@@ -75,7 +75,7 @@ class Store {
   void PutTogether() { together_ = true; }
   void PublishTogether() {
     together_ = false;
-    versions_->PublishPuts();
+    (void)versions_->PublishPuts();
   }
 
   // Requests.
@@ -154,7 +154,7 @@ class Store {
   uint64_t Keys();
   void CountKeys(uint64_t slots) { versions_->growth().CountKeys(slots); }
   [[nodiscard]] uint64_t LogBytesUsed() {
-    versions_->PublishGauges();
+    versions_->part().PublishGauges();
     return counter(format::Counter::kLogBytesUsed);
   }
 

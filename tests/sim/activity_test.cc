@@ -181,7 +181,7 @@ TEST_F(ActivityTest, TimeOfAPutIncludesItsWaitForAnotherClientsValue) {
                   ->Put("key", "value", PutOptions{.if_version = kAbsent},
                         [&](const Result<uint64_t>& put) { waited = put.status().code(); })
                   .ok());
-  ASSERT_TRUE(RunUntil({waiter.get()}, [&] { return shard_->awaits_writers(); }));
+  ASSERT_TRUE(RunUntil({waiter.get()}, [&] { return shard_->parked().awaits_writers(); }));
   const Nanoseconds seen = network_.Now();
   PassTime({}, std::chrono::milliseconds(5));
   ASSERT_TRUE(RunUntil({writer.get(), waiter.get()}, [&] { return waited.has_value(); }));

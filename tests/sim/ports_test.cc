@@ -110,7 +110,7 @@ class AwaitedWriterTest : public PortsTest {
     ASSERT_TRUE(RunUntil({writer_.get()}, [&] { return Count(Counter::kPutsReserved) == 2; }));
     const auto answered = [this](const Result<uint64_t>& version) { answer_ = version.status().code(); };
     ASSERT_TRUE(waiter_->Put("key", "mine", PutOptions{.if_version = kAbsent}, answered).ok());
-    ASSERT_TRUE(RunUntil({waiter_.get()}, [&] { return shard_->awaits_writers(); }));
+    ASSERT_TRUE(RunUntil({waiter_.get()}, [&] { return shard_->parked().awaits_writers(); }));
   }
   // The writer finishes its put, and the shard does no step.
   void FinishWriting() {
@@ -159,7 +159,7 @@ TEST_F(AwaitedWriterTest, IsNotEndedIfItHasWritten) {
 TEST_F(AwaitedWriterTest, ShardChecksForItsValueAtGrowingIntervals) {
   FinishWriting();
   int polls = 0;
-  for (; shard_->awaits_writers(); ++polls) shard_->Poll();
+  for (; shard_->parked().awaits_writers(); ++polls) shard_->Poll();
   EXPECT_GT(polls, 30);
   ASSERT_TRUE(RunUntil({waiter_.get()}, [&] { return answer_.has_value(); }));
   EXPECT_EQ(answer_, Code::kConflict);
@@ -177,10 +177,10 @@ TEST_F(AwaitedWriterTest, ShardChecksForItsValueInIdleMoments) {
     ASSERT_TRUE(RunUntil({others_.back().get()}, [&] { return Count(Counter::kPutsReserved) == reserved + 60; }));
   }
   shard_->Tidy(std::chrono::milliseconds(5));
-  EXPECT_TRUE(shard_->awaits_writers());
+  EXPECT_TRUE(shard_->parked().awaits_writers());
   FinishWriting();
   EXPECT_GT(shard_->Tidy(std::chrono::milliseconds(5)), 0U);
-  EXPECT_FALSE(shard_->awaits_writers());
+  EXPECT_FALSE(shard_->parked().awaits_writers());
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Decides which region of a shard is cleaned next, and when. Decides when a put that waits for room is refused. Gives
 // the cleaner its orders, and takes its proposals (docs/cleaning.md). The parts own the details: region_choice.h the
-// scores, merged_regions.h the regions between their two phases, present_phase.h the orders, room_wait.h and patience.h
-// the puts that wait. The shard's thread calls it.
+// scores, merged_regions.h the regions between their two phases, present_phase.h the orders, waiting_puts.h the puts
+// that wait. The shard's thread calls it.
 //   (C7) A merge passes the places of a region that hold it. Once nothing holds the region, the cleaner replicates it:
 //   it copies what settled at these places since. Until then the region waits, and does not keep another region from
 //   being cleaned.
@@ -13,21 +13,18 @@
 #include <optional>
 #include <span>
 
-#include "base/clock.h"
 #include "format/geometry.h"
 #include "log/shard_log.h"
 #include "server/cleaner/clean_queues.h"
 #include "server/cleaning/aside_search.h"
 #include "server/cleaning/emptied_regions.h"
 #include "server/cleaning/entry_proposals.h"
-#include "server/cleaning/last_resorts.h"
 #include "server/cleaning/mending_walk.h"
 #include "server/cleaning/merged_regions.h"
-#include "server/cleaning/patience.h"
 #include "server/cleaning/present_phase.h"
 #include "server/cleaning/region_choice.h"
-#include "server/cleaning/room_wait.h"
 #include "server/cleaning/tried_regions.h"
+#include "server/cleaning/waiting_puts.h"
 #include "server/control/counters.h"
 #include "server/versions/versions.h"
 
@@ -44,19 +41,12 @@ class CleaningPolicy {
   void Begin() { emptied_.TakeUp(); }
   // Applies some proposals, and decides the next step. Returns how much it did.
   size_t Step() {
-    versions_.CountPublished();
-    return IsQuiet() ? 0 : Work();
+    const log::RegionCounts counts = versions_.CountRegions();
+    return IsQuiet(counts) ? 0 : Work(counts);
   }
 
-  // Notes that a put finds no room in this head. again: the put has waited already. Returns true if there may be room
-  // later: the put then tries again when rooms() has changed.
-  bool Expects(uint32_t head, bool again = false);
-  // Notes that an interval of TidyTimer, of this length, has passed while a put waits.
-  void LosePatience(Nanoseconds since) { patience_.PassInterval(since); }
-  // Notes that this much time has passed while a put waits.
-  void AwaitChunks(Nanoseconds since) { patience_.PassTime(since); }
-  // Returns a number that grows when there is new room, or when it is clear that no room can be made.
-  [[nodiscard]] uint64_t rooms() const { return wait_.rooms(); }
+  // Returns the puts that wait for room.
+  [[nodiscard]] WaitingPuts& waiting() { return waiting_; }
 
   // A client asks to clean all regions that are linked now and worth it.
   void Ask();
@@ -73,23 +63,23 @@ class CleaningPolicy {
 
  private:
   // Returns true if there is nothing to apply, to decide or to tell. So it is in most steps of a busy shard.
-  [[nodiscard]] bool IsQuiet() const;
-  size_t Work();
+  [[nodiscard]] bool IsQuiet(const log::RegionCounts& counts) const;
+  size_t Work(const log::RegionCounts& counts);
   // Applies up to a few proposals. Returns how many.
-  size_t Apply();
-  void OnMerged(const RegionMerged& answer);
+  size_t Apply(const log::RegionCounts& counts);
+  void OnMerged(const RegionMerged& answer, const log::RegionCounts& counts);
   void Empty(const log::ShardLog::LinkedRegion& region);
-  size_t Search();
+  size_t Search(const log::RegionCounts& counts);
 
   // Returns true if only few regions are free or will be.
   [[nodiscard]] bool NeedsSpace() const;
   // Returns true if cleaning is due.
   [[nodiscard]] bool IsDue() const;
-  size_t Choose();
+  size_t Choose(const log::RegionCounts& counts);
   // Orders one phase of the region. The held places are those of MergedRegions.
   size_t Begin(const log::ShardLog::LinkedRegion& region, CleanPhase phase, std::span<const HeldPlace> held);
   // Ends the waits for room, since no region is left whose merge would help.
-  size_t GiveUp();
+  size_t GiveUp(const log::RegionCounts& counts);
 
   Versions& versions_;
   log::ShardLog& log_;
@@ -102,14 +92,12 @@ class CleaningPolicy {
   AsideSearch search_;
   TriedRegions tried_;
   MergedRegions merged_;
-  RoomWait wait_;
-  Patience patience_;
-  LastResorts resorts_;
+  WaitingPuts waiting_;
   MendingWalk mending_;
   PresentPhase phase_;
   bool searches_ = false;          // The shard looks for entries that still name a merged region (AsideSearch).
   std::optional<uint32_t> asked_;  // A client asked to clean the regions up to this generation.
-  uint64_t look_again_at_ = 0;     // The value of the log's changes() from which on a look for a region is worthwhile.
+  uint64_t look_again_at_ = 0;  // The value of RegionCounts::changes() from which on a look for a region is worthwhile.
 };
 
 }  // namespace erda::server

@@ -31,7 +31,7 @@ bool LastResorts::OrderSweep() {
 }
 
 bool LastResorts::TakePassedDeadline() {
-  if (!versions_.clock().HasPassed(next_deadline_)) return false;
+  if (!versions_.part().clock().HasPassed(next_deadline_)) return false;
   next_deadline_ = 0;
   return true;
 }

@@ -35,7 +35,7 @@ class MergedRegions {
   // Returns true if copies of this many bytes more may be made while the regions of the list are not free. Such copies
   // take room, and give none before the holders let go.
   [[nodiscard]] bool MayCopy(uint64_t bytes) const;
-  // Returns true if a region may have been let go since the last call of Look. releases: ShardLog::releases().
+  // Returns true if a region may have been let go since the last call of Look. releases: RegionCounts::releases().
   [[nodiscard]] bool IsDue(uint64_t releases) const { return !merged_.empty() && releases != looked_at_; }
   void Look(uint64_t releases) { looked_at_ = releases; }
 

@@ -28,15 +28,15 @@ bool HasRoomForEarlyCopies(ShardLog& log, const ShardLog::LinkedRegion& region) 
 
 }  // namespace
 
-RegionChoice ChooseRegion(ShardLog& log, const format::Geometry& geometry, const TriedRegions& tried,
-                          const MergedRegions& merged, const CleaningGoal& goal) {
+RegionChoice ChooseRegion(ShardLog& log, const log::RegionCounts& counts, const format::Geometry& geometry,
+                          const TriedRegions& tried, const MergedRegions& merged, const CleaningGoal& goal) {
   const bool in_need = goal.put_needs_region || goal.put_needs_slot || log.regions().free_regions() <= 1;
   // Only a region of a crowded head helps a put that needs a slot there.
   const bool slots_first = goal.put_needs_slot || !goal.put_needs_region;
   RegionChoice choice;
   double best_score = 0;
   double fewest = 0;
-  log.ForEachFull([&](const ShardLog::LinkedRegion& region) {
+  counts.ForEachFull([&](const ShardLog::LinkedRegion& region) {
     if (region.use.none() || (Planted(Flaw::kFreesHeld) && region.use.names == 0)) {
       choice.unneeded.push_back(region);
       return;

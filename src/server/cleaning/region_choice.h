@@ -33,8 +33,8 @@ struct RegionChoice {
   bool gains_slot = false;    // A region in a crowded head is worthwhile.
 };
 
-// REQUIRES: all entries are counted, the published ones included.
-[[nodiscard]] RegionChoice ChooseRegion(log::ShardLog& log, const format::Geometry& geometry, const TriedRegions& tried,
+[[nodiscard]] RegionChoice ChooseRegion(log::ShardLog& log, const log::RegionCounts& counts,
+                                        const format::Geometry& geometry, const TriedRegions& tried,
                                         const MergedRegions& merged, const CleaningGoal& goal);
 
 }  // namespace erda::server

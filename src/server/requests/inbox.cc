@@ -59,7 +59,7 @@ void Inbox::Hear(Session& session, uint32_t imm, Nanoseconds seen) {
 
 void Inbox::Conclude(const Asked& asked, const Served& served) {
   if (std::holds_alternative<Replied>(served)) return;
-  if (std::holds_alternative<AwaitsRoom>(served)) return parked_.for_room.Park(asked, cleaning_.rooms());
+  if (std::holds_alternative<AwaitsRoom>(served)) return parked_.for_room.Park(asked, cleaning_.waiting().rooms());
   if (const auto* awaits = std::get_if<AwaitsWriter>(&served)) return parked_.for_writer.Park(asked, awaits->present);
   sessions_.Violate(asked.session, std::get<Violation>(served).what());
 }
@@ -73,9 +73,7 @@ size_t Inbox::WakeForWriter(size_t limit, bool looks) {
     Conclude(asked, served);
     return std::nullopt;
   };
-  const size_t woken = parked_.for_writer.Wake(limit, looks, serve);
-  versions_.PublishPuts();
-  return woken;
+  return parked_.for_writer.Wake(limit, looks, serve);
 }
 
 void Inbox::PassTime(Nanoseconds since) {

@@ -43,7 +43,7 @@ class Inbox {
   }
   size_t WakeForRoom() {
     const auto serve = [this](const Asked& asked) { Conclude(asked, handler_.Serve(asked, After::kRoom)); };
-    return parked_.for_room.Wake(cleaning_.rooms(), serve);
+    return parked_.for_room.Wake(cleaning_.waiting().rooms(), serve);
   }
   size_t WakeForWriter(size_t limit, bool looks);
   // Adds the time to the wait of the requests that await writers. Ends a session that others await for too long.

@@ -112,7 +112,7 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
         return served;
       }
   }
-  if (outcome.reason == Reason::kLogFull && cleaning_.Expects(outcome.head, after == After::kRoom)) {
+  if (outcome.reason == Reason::kLogFull && cleaning_.waiting().Expects(outcome.head, after == After::kRoom)) {
     return AwaitsRoom{};
   }
   const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
@@ -151,7 +151,7 @@ std::optional<Served> RequestHandler::Judge(const Request& request, std::string_
 void RequestHandler::TellTime(const Asked& asked) {
   Outcome outcome;
   outcome.number = options_.time->Micros();
-  (void)versions_.clock().Raise();
+  (void)versions_.part().clock().Raise();
   replies_.AddReply(asked, 0, 0, outcome);
 }
 

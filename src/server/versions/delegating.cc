@@ -19,11 +19,10 @@ const Outcome kNone{Code::kResourceExhausted, Reason::kNoChunk, {}, 0, {}};
 }  // namespace
 
 Outcome Delegating::Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session, bool windowed) {
-  batch_.Publish();
   const uint64_t bytes = chunks_.SizeFor(head, least, wanted, session);
   if (bytes == 0) return kNone;
   const uint64_t number = numbers_.Next();
-  const auto space = log_.Reserve(head, bytes, number);
+  const auto space = ReserveSpace(batch_.Publish(), log_, head, bytes, number);
   if (!space.ok()) return kNone;
   format::ObjectHeader header{};
   header.kind = static_cast<uint8_t>(ObjectKind::kChunk);

@@ -9,6 +9,7 @@
 #include "format/object.h"
 #include "index/index.h"
 #include "log/shard_log.h"
+#include "server/versions/all_published.h"
 
 namespace erda::server {
 
@@ -27,6 +28,11 @@ struct Found {
 
 // Looks for damage only as far as the key's entry.
 [[nodiscard]] Found FindKey(index::Index& index, const log::ShardLog& log, std::string_view key, uint64_t key_hash);
+// Does the same when no put waits, so that it finds the entry of each put.
+[[nodiscard]] inline Found FindKey(AllPublished /*proof*/, index::Index& index, const log::ShardLog& log,
+                                   std::string_view key, uint64_t key_hash) {
+  return FindKey(index, log, key, key_hash);
+}
 
 // Returns true if tag and place of the slot's entry are as the key's would be.
 [[nodiscard]] bool CanBeOf(const index::Index& index, index::Slot slot, uint64_t key_hash);

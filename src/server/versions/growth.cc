@@ -29,7 +29,7 @@ bool Growth::AddRun() {
   return true;
 }
 
-bool Growth::SplitNext() {
+bool Growth::SplitNext(AllPublished /*proof*/) {
   if (!index_.splitting().CanSplit() && (!index_.shape().MayHaveRun() || !AddRun())) return false;
   index_.splitting().Split();
   nothing_due_at_ = UINT64_MAX;
@@ -47,8 +47,7 @@ void Growth::GrowIfDue(uint64_t slots) {
   if (!wants_run && !index_.splitting().WantsSplit()) nothing_due_at_ = index_.census().used();
   for (uint64_t split = 0; split < slots; split += geometry_.block_slots()) {
     if (!index_.splitting().WantsSplit() || !index_.splitting().CanSplit()) return;
-    batch_.Publish();
-    (void)SplitNext();
+    (void)SplitNext(batch_.Publish());
   }
 }
 
@@ -67,7 +66,7 @@ Reason Growth::MakeRoom(AllPublished /*proof*/, uint64_t key_hash, index::Slot* 
     const bool sparse = index_.census().used() < index_.size() / kSparse;
     const bool crowded = sparse && parted_by > format::SparseIndexSlots(geometry_.pool_size, geometry_.shards);
     const bool due = grows_ && !crowded;
-    if (due && SplitNext()) continue;
+    if (due && SplitNext(batch_.Publish())) continue;
     if (const auto room = index_.free_slots().MakeFarRoom(key_hash)) {
       *slot = *room;
       return Reason::kNone;

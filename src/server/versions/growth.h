@@ -50,9 +50,8 @@ class Growth {
 
  private:
   void GrowIfDue(uint64_t slots);
-  // Splits the next block. Requires: no put waits to be published. Returns false if there is no region for the new
-  // block.
-  bool SplitNext();
+  // Splits the next block. Returns false if there is no region for the new block.
+  bool SplitNext(AllPublished);
   // Makes a free region a run of the index. Returns false if there is no region for it.
   bool AddRun();
 

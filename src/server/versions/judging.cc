@@ -18,8 +18,7 @@ using index::Slot;
 Present Judging::Judge(std::string_view key, uint64_t key_hash) {
   Found found = FindKey(index_, log_, key, key_hash);
   if (batch_.IsClaimed(key_hash, found) && !Planted(Flaw::kJudgesUnpublished)) {
-    batch_.Publish();
-    found = FindKey(index_, log_, key, key_hash);
+    found = FindKey(batch_.Publish(), index_, log_, key, key_hash);
   }
   for (;; found = FindKey(index_, log_, key, key_hash)) {
     if (!found.entry) return {found.damaged ? Present::State::kDamaged : Present::State::kAbsent, 0, {}};

@@ -6,10 +6,12 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "erda/status.h"
 #include "format/object.h"
 #include "index/index.h"
 #include "log/shard_log.h"
 #include "nvm/writer.h"
+#include "server/versions/all_published.h"
 
 namespace erda::server {
 
@@ -26,6 +28,13 @@ struct NewVersion {
   uint64_t deadline = 0;
   format::ObjectHeader header{};
 };
+
+// (I9) Reserves space in the log (Tails::Reserve). This may open a segment, and mark the earlier ones. So no put waits
+// that stands in one of them.
+inline Result<log::Space> ReserveSpace(AllPublished /*proof*/, log::ShardLog& log, uint32_t head, uint64_t bytes,
+                                       uint64_t number) {
+  return log.Reserve(head, bytes, number);
+}
 
 // Fills in version->header, and returns the generation of the version's region. previous: a log address. Requires:
 // version->head, ->space and ->deadline are set.

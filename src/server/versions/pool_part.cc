@@ -106,8 +106,8 @@ void PoolPart::Close() {
 void PoolPart::PublishGauges() {
   counters_.Set(Counter::kKeys, index_.census().used());
   counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
-  // The log may not have counted yet the objects that the last batch published (Index::TellPublished).
-  PublishBytesLive();
+  // The log may not have counted yet the objects that the last batch published (CountRegions).
+  counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
   counters_.Set(Counter::kFreeRegions, log_.regions().free_regions());
   counters_.Set(Counter::kFlipsUndone, index_.mender().flips_undone());
   counters_.Set(Counter::kNvmBytes, nvm_.counters().bytes);

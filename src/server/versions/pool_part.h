@@ -23,6 +23,7 @@
 #include "server/control/expiry_clock.h"
 #include "server/pool/chain.h"
 #include "server/pool/version_numbers.h"
+#include "server/versions/all_published.h"
 
 namespace erda::server {
 
@@ -63,8 +64,14 @@ class PoolPart {
   [[nodiscard]] Counters& counters() { return counters_; }
   // Writes the gauges of index, log and medium into the control block.
   void PublishGauges();
-  // Writes only the gauge of the bytes that entries name.
-  void PublishBytesLive() { counters_.Set(format::Counter::kLogBytesLive, log_.bytes_live()); }
+  // Returns the counts of the log's regions, after the log has counted what all entries name. If it had not, also
+  // writes the gauge of their bytes.
+  [[nodiscard]] log::RegionCounts CountRegions(AllPublished /*proof*/) {
+    if (index_.has_untold()) {
+      counters_.Set(format::Counter::kLogBytesLive, log_.counts(index_.TellPublished()).bytes_live());
+    }
+    return log_.counts(index_.TellPublished());
+  }
 
  private:
   [[nodiscard]] format::ShardRecord Record() const;

@@ -22,11 +22,6 @@ bool PublishBatch::LooksClaimed(uint64_t key_hash, const Found& found) const {
   });
 }
 
-bool PublishBatch::Has(uint64_t key_hash) const {
-  return std::any_of(puts_.begin(), puts_.end(),
-                     [&](const Put& put) { return put.version.header.key_hash == key_hash; });
-}
-
 void PublishBatch::PublishAndSettle() {
   const Settling::Flushed flushed = settling_.FlushDue();
   if (!puts_.empty()) PublishPuts();
@@ -40,18 +35,11 @@ void PublishBatch::PublishPuts() {
   // (I3) Pairs with the flushes before Add. Now the objects that the entries will name are persistent, and so is the
   // meta of each new entry.
   if (!Planted(Flaw::kPublishedUnfenced)) nvm_.Fence();
-  for (Put& put : puts_) StoreEntry(&put);
-  // Pairs with the flushes of StoreEntry. Unsettled entries are persistent before a reader can see them settled, and
-  // before a client gets an answer.
-  if (!Planted(Flaw::kEntryNotFlushed)) nvm_.Fence();
-  auto reserved = reserved_.begin();
-  for (const Put& put : puts_) {
-    if (put.is_reserved) [[unlikely]] {
-      reservations_.Begin(*reserved++);
-    } else {
-      index_.SettlePublished(put.version.slot, put.change);  // (I2)
-    }
-  }
+  // (I2) The index fences after all of these stores, before it settles an entry.
+  index_.Publish([this](index::Publishing& publishing) {
+    for (const Put& put : puts_) StoreEntry(put, publishing);
+  });
+  for (const Reservation& reservation : reserved_) reservations_.Begin(reservation);
   puts_.clear();
   claims_.clear();
   reserved_.clear();
@@ -63,16 +51,15 @@ void PublishBatch::DescribeEntry(const Put& put) {
   index_.Describe(version.slot, version.header.key_hash, put.bytes);
 }
 
-void PublishBatch::StoreEntry(Put* put) {
-  const NewVersion& version = put->version;
+void PublishBatch::StoreEntry(const Put& put, index::Publishing& publishing) {
+  const NewVersion& version = put.version;
   const EntryWord before = version.replaces ? index_.WordAt(version.slot) : EntryWord();
   const EntryWord word = (Planted(Flaw::kAlwaysFlips) ? before.Settled() : before).Published(version.space.address);
-  if (version.replaces) index_.StoreSizeHint(version.slot, put->bytes);
-  if (!put->is_reserved) [[likely]] {
+  if (version.replaces) index_.StoreSizeHint(version.slot, put.bytes);
+  if (!put.is_reserved) [[likely]] {
     // The entry is as the put found it, unless the medium has damaged the word since.
     const uint64_t left_at = before == version.left ? version.left_at : 0;
-    put->change = {version.head, before, word, left_at, version.left_bytes, put->bytes};
-    index_.Publish(version.slot, put->change);
+    publishing.Store(version.slot, {version.head, before, word, left_at, version.left_bytes, put.bytes});
   } else if (version.replaces) {
     index_.StoreWordLazily(version.slot, word);
   } else {

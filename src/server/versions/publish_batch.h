@@ -37,8 +37,6 @@ class PublishBatch {
   [[nodiscard]] bool IsClaimed(uint64_t key_hash, const Found& found) const {
     return !claims_.empty() && !Planted(Flaw::kSlotTakenTwice) && LooksClaimed(key_hash, found);
   }
-  // Returns true if a put of the batch has this hash.
-  [[nodiscard]] bool Has(uint64_t key_hash) const;
 
   // Adds a put whose value is there. Requires: its object is flushed. The batch is not full, and the put is not
   // claimed.
@@ -50,13 +48,18 @@ class PublishBatch {
   }
   // Publishes all puts of the batch. With the same fences, settles versions in flight that are due
   // (Settling::FlushDue).
-  AllPublished Publish() {
+  [[nodiscard]] AllPublished Publish() {
     if (settling_.is_due()) [[unlikely]] {
       PublishAndSettle();
     } else if (!puts_.empty()) {
       PublishPuts();
     }
     return {};
+  }
+  // (I9) Publishes before a head opens another segment.
+  [[nodiscard]] AllPublished PublishBeforeOpening() {
+    if (Planted(Flaw::kMarksUnpublished)) return {};
+    return Publish();
   }
 
  private:
@@ -67,9 +70,8 @@ class PublishBatch {
 
   struct Put {
     NewVersion version;
-    uint32_t bytes = 0;           // the space of the version
-    bool is_reserved = false;     // its session has still to write the value
-    index::EntryChange change{};  // the change of its entry, if the value is there
+    uint32_t bytes = 0;        // the space of the version
+    bool is_reserved = false;  // its session has still to write the value
   };
   // The part of the index that a put claims. It is not in Put, since IsClaimed reads all claims.
   struct Claim {
@@ -79,7 +81,7 @@ class PublishBatch {
 
   [[nodiscard]] bool LooksClaimed(uint64_t key_hash, const Found& found) const;
   void AddPut(const NewVersion& version, bool is_reserved) {
-    puts_.push_back({version, static_cast<uint32_t>(SpaceOf(version.header)), is_reserved, {}});
+    puts_.push_back({version, static_cast<uint32_t>(SpaceOf(version.header)), is_reserved});
     claims_.push_back({version.slot, std::nullopt});
     if (!version.replaces) [[unlikely]]
       claims_.back().home = index_.layout().HomeOf(version.header.key_hash);
@@ -89,7 +91,7 @@ class PublishBatch {
   // Describes a new entry. Persistent after the next fence.
   [[gnu::noinline]] void DescribeEntry(const Put& put);
   // Lets the put's entry name the new version, unsettled. Persistent after the next fence.
-  void StoreEntry(Put* put);
+  void StoreEntry(const Put& put, index::Publishing& publishing);
 
   nvm::Writer& nvm_;
   index::Index& index_;

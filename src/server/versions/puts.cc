@@ -33,8 +33,7 @@ constexpr size_t kSweepAtLimit = 64;
                                                         uint8_t flags, NewVersion* version) {
   Found found = FindKey(index_, log_, key, key_hash);
   if (batch_.is_full() || batch_.IsClaimed(key_hash, found)) {
-    batch_.Publish();
-    found = FindKey(index_, log_, key, key_hash);
+    found = FindKey(batch_.Publish(), index_, log_, key, key_hash);
   }
   version->head = found.head;
   if (!found.entry) [[unlikely]] {
@@ -51,8 +50,7 @@ constexpr size_t kSweepAtLimit = 64;
     if (const auto space = log_.Append(version->head, space_bytes)) [[likely]] {
       version->space = *space;
     } else {
-      if (!Planted(Flaw::kMarksUnpublished)) batch_.Publish();  // (I9)
-      auto reserved = log_.Reserve(version->head, space_bytes, number);
+      const auto reserved = ReserveSpace(batch_.PublishBeforeOpening(), log_, version->head, space_bytes, number);
       if (!reserved.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, version->head, {}};
       version->space = *reserved;
     }
@@ -124,8 +122,7 @@ Outcome Puts::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_si
                       format::FlushMethod flush, uint64_t deadline) {
   const uint32_t limit = reservations_per_session_;
   if (reservations_.in_flight().size() >= std::min<size_t>(kSweepFrom, limit / 2)) settling_.AddDue(kSweepPerReserve);
-  if (reservations_.CountOf(session) >= limit) batch_.Publish();  // this may settle some of them
-  if (reservations_.CountOf(session) >= limit && settling_.SweepOf(batch_.Publish(), session, kSweepAtLimit) == 0) {
+  if (reservations_.CountOf(session) >= limit && !FreeReservation(batch_.Publish(), session)) {
     return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
   }
   NewVersion version;
@@ -151,6 +148,12 @@ Outcome Puts::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_si
   batch_.Add(version, reservation);
   counters_.Add(Counter::kPutsReserved);
   return outcome;
+}
+
+// To publish the waiting puts may have settled some.
+bool Puts::FreeReservation(AllPublished /*proof*/, SessionId session) {
+  return reservations_.CountOf(session) < reservations_per_session_ ||
+         settling_.SweepOf(batch_.Publish(), session, kSweepAtLimit) > 0;
 }
 
 Outcome Puts::Increment(std::string_view key, uint64_t key_hash, const Present& present, int64_t delta, Ack ack) {

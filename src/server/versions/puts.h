@@ -17,6 +17,7 @@
 #include "nvm/writer.h"
 #include "server/control/counters.h"
 #include "server/pool/version_numbers.h"
+#include "server/versions/all_published.h"
 #include "server/versions/growth.h"
 #include "server/versions/judging.h"
 #include "server/versions/new_version.h"
@@ -65,6 +66,9 @@ class Puts {
   // same, changes *found instead. Returns the reason if there is no slot. Not inline: most puts replace a version.
   [[gnu::noinline]] format::Reason TakeOtherSlot(std::string_view key, uint64_t key_hash, Found* found,
                                                  NewVersion* version);
+
+  // Returns true if the session, which had as many reservations as it may have, may have another one.
+  bool FreeReservation(AllPublished, SessionId session);
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;

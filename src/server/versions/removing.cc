@@ -23,8 +23,7 @@ using format::Reason;
 // needed only during its delete, and its region keeps one slot for it. A delete needs no space, not even in a full
 // pool.
 Outcome Removing::Delete(std::string_view key, uint64_t key_hash) {
-  batch_.Publish();
-  const Found found = FindKey(index_, log_, key, key_hash);
+  const Found found = FindKey(batch_.Publish(), index_, log_, key, key_hash);
   const auto slot = found.entry;
   if (!slot && found.damaged) return {Code::kCorruption, Reason::kDamaged, {}, 0, {}};
   if (!slot) return {Code::kNotFound, Reason::kNone, {}, 0, {}};

@@ -43,7 +43,7 @@ void Settling::BeginCommit(Commit* commit) {
   commit->fences = nvm_.counters().fences;
 }
 
-std::optional<Outcome> Settling::EndCommit(const Commit& commit) {
+std::optional<Outcome> Settling::EndCommit(AllPublished /*proof*/, const Commit& commit) {
   const InFlight::Id id = FindCommitted(commit);
   if (id == InFlight::kNone) return std::nullopt;
   const Reservation& reservation = reservations_.in_flight().At(id);

@@ -55,9 +55,8 @@ class Settling {
   // Verifies the value of a reservation, and flushes it.
   void BeginCommit(Commit* commit);
   // Fences, unless the shard has fenced since BeginCommit, so that commits and puts in between share their fences. Then
-  // settles the version. Returns nullopt if the session broke the protocol: it has no such reservation. Requires: no
-  // put of the key waits to be published.
-  std::optional<Outcome> EndCommit(const Commit& commit);
+  // settles the version. Returns nullopt if the session broke the protocol: it has no such reservation.
+  std::optional<Outcome> EndCommit(AllPublished, const Commit& commit);
 
   // Looks at up to `limit` reservations, and settles those whose value has arrived. Returns how many it settled.
   size_t Sweep(AllPublished, size_t limit);

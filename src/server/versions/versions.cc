@@ -25,10 +25,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       delegating_(nvm, geometry, part_.log(), part_.counters(), part_.numbers(), batch_, puts_) {}
 
 // A put of the key that waits may be newer than the committed version, so the shard publishes it first.
-std::optional<Outcome> Versions::EndCommit(const Commit& commit) {
-  if (batch_.Has(commit.key_hash)) PublishPuts();
-  return settling_.EndCommit(commit);
-}
+std::optional<Outcome> Versions::EndCommit(const Commit& commit) { return settling_.EndCommit(PublishPuts(), commit); }
 
 void Versions::EndSession(SessionId session) {
   chunks().EndSession(PublishPuts(), session);
@@ -36,17 +33,16 @@ void Versions::EndSession(SessionId session) {
 }
 
 void Versions::Close() {
-  PublishPuts();
   growth_.EndRest(PublishPuts());
   (void)growth_.CountKeys(part_.index().size());
   const size_t sessions = std::max(reservations_.sessions(), chunks().sessions());
   for (SessionId session = 0; session < sessions; ++session) EndSession(session);
   (void)mending_.Mend(PublishPuts(), 0, part_.index().size());
   part_.Close();
-  PublishGauges();
+  PublishGauges(PublishPuts());
 }
 
-void Versions::PublishGauges() {
+void Versions::PublishGauges(AllPublished /*proof*/) {
   part_.PublishGauges();
   part_.counters().Set(Counter::kInFlight, in_flight());
   part_.counters().Set(Counter::kChunks, delegating_.chunks().count());

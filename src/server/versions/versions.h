@@ -54,8 +54,6 @@ class Versions {
   [[nodiscard]] PoolPart& part() { return part_; }
   [[nodiscard]] const index::Index& index() const { return part_.index(); }
   [[nodiscard]] log::ShardLog& log() { return part_.log(); }
-  // Returns the clock by which the values of this shard expire.
-  [[nodiscard]] ExpiryClock& clock() { return part_.clock(); }
 
   [[nodiscard]] Puts& puts() { return puts_; }
   [[nodiscard]] Delegating& delegating() { return delegating_; }
@@ -70,7 +68,7 @@ class Versions {
   [[nodiscard]] Growth& growth() { return growth_; }
 
   // Publishes the puts since the last call. The shard may answer them after that (docs/protocol.md, "Publish").
-  AllPublished PublishPuts() { return batch_.Publish(); }
+  [[nodiscard]] AllPublished PublishPuts() { return batch_.Publish(); }
   [[nodiscard]] bool has_unpublished() const { return !batch_.empty(); }
 
   // The commit of a reservation by its session. Settling has the contract.
@@ -98,12 +96,10 @@ class Versions {
 
   // Settles or takes back all versions in flight, and closes the part. Requires: no session can write any more.
   void Close();
-  // Lets the log count the addresses that newly published entries name. Required before a read of these counts.
-  void CountPublished() {
-    if (part_.index().TellPublished()) part_.PublishBytesLive();
-  }
+  // Publishes the puts, and lets the log count what all entries name. Returns these counts.
+  [[nodiscard]] log::RegionCounts CountRegions() { return part_.CountRegions(PublishPuts()); }
   // Writes the gauges into the control block.
-  void PublishGauges();
+  void PublishGauges(AllPublished);
 
  private:
   PoolPart part_;

@@ -273,17 +273,17 @@ TEST_F(CleaningTest, PoolFullOfLiveDataRefusesPutsUntilDeletesGiveRoom) {
   }
   // The cleaner keeps one of the 12 regions.
   EXPECT_GT(store_->versions().log().bytes_live(), 9 * 14000U);
-  EXPECT_FALSE(store_->cleaning().Expects(0));
+  EXPECT_FALSE(store_->cleaning().waiting().Expects(0));
   EXPECT_EQ(store_->Put("another", ValueOf(1, 200)).reason, Reason::kLogFull);
   ExpectAll();
   for (int i = 0; i < 100; ++i) store_->CleanStep();
-  EXPECT_FALSE(store_->cleaning().Expects(0));
+  EXPECT_FALSE(store_->cleaning().waiting().Expects(0));
 
   for (uint64_t i = 0; i < keys; i += 4) {
     ASSERT_EQ(store_->Delete(Key(i)), Code::kOk);
     model_.erase(Key(i));
   }
-  EXPECT_TRUE(store_->cleaning().Expects(0));
+  EXPECT_TRUE(store_->cleaning().waiting().Expects(0));
   for (uint64_t i = 0; i < keys / 10; ++i) Put("new" + std::to_string(i));
   ExpectAll();
   for (int i = 0; i < 2000 && !HasFailure(); ++i) Put("new" + std::to_string(random_.Uniform(keys / 10)));
@@ -306,11 +306,11 @@ TEST_F(CleaningTest, RegionThatIsNotHeldAnyMoreMakesRoom) {
     }
   }
   EXPECT_EQ(store_->Put("another", "value").reason, Reason::kLogFull);
-  EXPECT_FALSE(store_->cleaning().Expects(0));
+  EXPECT_FALSE(store_->cleaning().waiting().Expects(0));
   const uint64_t live = store_->versions().log().bytes_live();
   for (SessionId session = 0; session < sessions; ++session) store_->EndSession(session);
   EXPECT_EQ(store_->versions().log().bytes_live(), live);
-  EXPECT_TRUE(store_->cleaning().Expects(0));
+  EXPECT_TRUE(store_->cleaning().waiting().Expects(0));
   EXPECT_EQ(store_->Put("another", "value").code, Code::kOk);
 }
 
@@ -379,13 +379,13 @@ TEST_F(CleaningTest, HeadWithAllSlotsLiveDoesNotStopOtherHeads) {
     if (head_of(Key(i)) == 1) idle_key = Key(i);
   }
   ASSERT_EQ(store_->Reserve(idle_key, "never comes", 1).code(), Code::kOk);
-  bool waits = store_->cleaning().Expects(0);
-  uint64_t rooms = store_->cleaning().rooms();
+  bool waits = store_->cleaning().waiting().Expects(0);
+  uint64_t rooms = store_->cleaning().waiting().rooms();
   for (int i = 0; waits; ++i) {
     ASSERT_LT(i, 2000);
     Put(keys[random_.Uniform(keys.size())]);
-    if (store_->cleaning().rooms() != rooms) waits = store_->cleaning().Expects(0);
-    rooms = store_->cleaning().rooms();
+    if (store_->cleaning().waiting().rooms() != rooms) waits = store_->cleaning().waiting().Expects(0);
+    rooms = store_->cleaning().waiting().rooms();
   }
   ASSERT_EQ(store_->Put(full_key, ValueOf(1, 200)).reason, Reason::kLogFull);
   ExpectAll();
@@ -412,9 +412,9 @@ TEST_F(CleaningTest, ArrivedVersionsAreSettledWhenNothingIsDead) {
   ASSERT_LT(updated, keys) << "the log is not full";
   // A busy shard looks again and again, without idle moments.
   Outcome outcome = store_->Inline("another", ValueOf(1, 500));
-  while (outcome.reason == Reason::kLogFull && store_->cleaning().Expects(outcome.head)) {
-    const uint64_t rooms = store_->cleaning().rooms();
-    for (int i = 0; i < 10'000 && store_->cleaning().rooms() == rooms; ++i) store_->CleanStep();
+  while (outcome.reason == Reason::kLogFull && store_->cleaning().waiting().Expects(outcome.head)) {
+    const uint64_t rooms = store_->cleaning().waiting().rooms();
+    for (int i = 0; i < 10'000 && store_->cleaning().waiting().rooms() == rooms; ++i) store_->CleanStep();
     outcome = store_->Inline("another", ValueOf(1, 500));
   }
   ASSERT_EQ(outcome.code, Code::kOk);

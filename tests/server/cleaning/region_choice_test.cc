@@ -40,8 +40,8 @@ class RegionChoiceTest : public CleaningTest {
     for (size_t i = 0; i < keys; ++i) PutHere(keys_of_.at(region)[i]);
   }
   RegionChoice Choose(const CleaningGoal& goal) {
-    store_->versions().CountPublished();
-    return ChooseRegion(store_->versions().log(), store_->geometry(), tried_, merged_, goal);
+    const log::RegionCounts counts = store_->versions().CountRegions();
+    return ChooseRegion(store_->versions().log(), counts, store_->geometry(), tried_, merged_, goal);
   }
 
   TriedRegions tried_{store_->geometry()};

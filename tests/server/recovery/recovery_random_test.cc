@@ -85,7 +85,7 @@ class CrashRun : private RandomRequests {
       }
       totals_.regions_cleaned += store_->counter(format::Counter::kCleanRegions) - cleaned;
     }
-    if (random_.Chance(0.05)) store_->cleaning().Expects(0);
+    if (random_.Chance(0.05)) store_->cleaning().waiting().Expects(0);
     cleans_ = false;
     if (store_->counter(format::Counter::kSettled) == settled) return;
     // The shard looks at regions that wait for reservations. The reference settles all or none.

@@ -116,7 +116,7 @@ TEST_P(ReopenTest, LogHasTheSameEndWithAndWithoutReopening) {
       ++puts;
       if (reopen) store.CloseAndReopen();
     }
-    store.versions().PublishGauges();
+    store.versions().part().PublishGauges();
     return std::pair(puts, store.counter(format::Counter::kLogBytesUsed));
   };
   Store other(Options());

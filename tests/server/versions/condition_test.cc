@@ -30,7 +30,7 @@ class ConditionTest : public testing::TestWithParam<FlushMethod> {
   }
   Outcome Increment(std::string_view key, int64_t delta) {
     const Outcome outcome = store_.versions().puts().Increment(key, HashKey(key), Judge(key), delta, Ack::kPersisted);
-    store_.versions().PublishPuts();
+    (void)store_.versions().PublishPuts();
     return outcome;
   }
   [[nodiscard]] int64_t Number(std::string_view key) const {

@@ -34,7 +34,7 @@ class DelegatingTest : public testing::Test {
     const auto outcome =
         store_.versions().delegating().Put(key, HashKey(key), static_cast<uint32_t>(value.size()),
                                            Crc32c(0, AsBytes(value)), Ack::kPersisted, object, session);
-    store_.versions().PublishPuts();
+    (void)store_.versions().PublishPuts();
     return outcome;
   }
   Outcome Chunk(uint64_t bytes = 512, SessionId session = 0) {
@@ -55,7 +55,7 @@ class DelegatingTest : public testing::Test {
                                          static_cast<ptrdiff_t>(store_.geometry().FirstSlotOffset(0, *slot)));
   }
   uint64_t Gauge(Counter counter) {
-    store_.versions().PublishGauges();
+    store_.versions().PublishGauges(store_.versions().PublishPuts());
     return store_.counter(counter);
   }
   Store store_;

@@ -198,10 +198,10 @@ TEST_P(DeleteTest, DeletedKeyStaysGoneAfterReopening) {
 
 TEST_P(DeleteTest, ADeleteTakesNoSpaceInTheLog) {
   for (int i = 0; i < 20; ++i) store_.Inline("key" + std::to_string(i), "v");
-  store_.versions().PublishGauges();
+  store_.versions().part().PublishGauges();
   const uint64_t used = store_.counter(format::Counter::kLogBytesUsed);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(store_.Delete("key" + std::to_string(i)), Code::kOk);
-  store_.versions().PublishGauges();
+  store_.versions().part().PublishGauges();
   EXPECT_EQ(store_.counter(format::Counter::kLogBytesUsed), used);
   EXPECT_EQ(store_.counter(format::Counter::kDeletes), 20U);
 }
@@ -254,19 +254,17 @@ void ExpectTheValueOrNothing(bool placed_behind_one_in_flight) {
 TEST(DeleteCountTest, LiveBytesAreExactAfterDeletes) {
   Store store;
   store.CountKeys(store.versions().index().size());
-  log::ShardLog& log = store.versions().log();
   const std::string longer(200, 'l');
   for (const int before : {0, 1, 64}) {
     store.Inline("hot", "value");
     store.Inline("s", "value");
     store.Inline(longer, "value");
-    store.versions().CountPublished();
-    const uint64_t live = log.bytes_live();
+    const uint64_t live = store.versions().CountRegions().bytes_live();
     for (int i = 0; i < before; ++i) store.Inline("hot", "value");
     ASSERT_EQ(store.Delete("s"), Code::kOk);
     ASSERT_EQ(store.Delete(longer), Code::kOk);
     const uint64_t gone = format::ObjectSpace(1, 5) + format::ObjectSpace(longer.size(), 5);
-    ASSERT_EQ(log.bytes_live(), live - gone) << "after " << before << " puts";
+    ASSERT_EQ(store.versions().CountRegions().bytes_live(), live - gone) << "after " << before << " puts";
   }
 }
 
@@ -274,11 +272,7 @@ TEST(DeleteCountTest, LiveBytesAreExactAfterDeletes) {
 TEST(DeleteTest, BytesThatEntriesNameAreThoseOfTheNewestVersions) {
   Store store;
   store.CountKeys(store.versions().index().size());
-  log::ShardLog& log = store.versions().log();
-  const auto live_after = [&] {
-    store.versions().CountPublished();
-    return log.bytes_live();
-  };
+  const auto live_after = [&] { return store.versions().CountRegions().bytes_live(); };
   for (const size_t bytes : {5, 300, 40, 0, 700}) {
     ASSERT_EQ(store.Inline("k", std::string(bytes, 'v')).code, Code::kOk);
     ASSERT_EQ(live_after(), format::ObjectSpace(1, bytes));

@@ -33,7 +33,7 @@ class ExpiryTest : public testing::TestWithParam<FlushMethod> {
   Outcome Increment(std::string_view key, int64_t delta) {
     Versions& versions = store_.versions();
     const Outcome outcome = versions.puts().Increment(key, HashKey(key), Judge(key), delta, Ack::kPersisted);
-    versions.PublishPuts();
+    (void)versions.PublishPuts();
     return outcome;
   }
   // Expires the version as the cleaner's proposal does.
@@ -346,7 +346,7 @@ TEST_P(ExpiryTest, ThePoolKeepsTheTime) {
   };
   EXPECT_EQ(kept(), 0U);
   store_.PassTime(5);
-  ExpiryClock& clock = store_.versions().clock();
+  ExpiryClock& clock = store_.versions().part().clock();
   const uint64_t ahead = ExpiryClock::kNoteAhead;
   const uint64_t first = clock.Raise();
   EXPECT_EQ(first, store_.time().Micros() / 1000);
@@ -612,7 +612,7 @@ TEST_F(ExpiryCleaningTest, SweepFindsCountersThatWereIncrementedMeanwhile) {
   for (int i = 0; i < 20; ++i) {
     const Present present = versions.judging().Judge("n", HashKey("n"));
     ASSERT_EQ(versions.puts().Increment("n", HashKey("n"), present, 1, Ack::kPersisted).code, Code::kOk);
-    versions.PublishPuts();
+    (void)versions.PublishPuts();
     store_->PassTime(4);
     Sweep();
   }

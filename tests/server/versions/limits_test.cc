@@ -56,7 +56,7 @@ TEST_F(LimitsTest, CollidingKeysFillTheirBlockAndOthersAreServed) {
   const auto put = [&](uint64_t i) {
     const Outcome outcome =
         store.versions().puts().PutInline("key" + std::to_string(i), i << 32, AsBytes("v"), Ack::kPersisted);
-    store.versions().PublishPuts();
+    (void)store.versions().PublishPuts();
     return outcome;
   };
   uint64_t keys = 0;

@@ -211,7 +211,7 @@ TEST_F(ReachTest, PutsOfOneBatchDoNotTakeOneSlot) {
   };
   for (uint64_t i = 0; i <= kNeighbourhood; ++i) {
     ASSERT_EQ(put("crowd" + std::to_string(i), kHigh | i << 32), Code::kOk);
-    store.versions().PublishPuts();
+    (void)store.versions().PublishPuts();
   }
   const index::Slot next = index.layout().HomeOf(kHigh) + kNeighbourhood + 1;  // of the window of 128
   uint64_t other = kHigh;
@@ -219,7 +219,7 @@ TEST_F(ReachTest, PutsOfOneBatchDoNotTakeOneSlot) {
   ASSERT_EQ(index.free_slots().FindRoom(other), next);
   ASSERT_EQ(put("crowd", kHigh | uint64_t{1000} << 32), Code::kOk);
   ASSERT_EQ(put("other", other), Code::kOk);
-  store.versions().PublishPuts();
+  (void)store.versions().PublishPuts();
   uint64_t used = 0;
   for (index::Slot slot = 0; slot < index.size(); ++slot) used += index.WordAt(slot).empty() ? 0 : 1;
   EXPECT_EQ(used, kNeighbourhood + 3U);

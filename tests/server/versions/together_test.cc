@@ -39,7 +39,7 @@ class TogetherTest : public testing::Test {
     return options;
   }
   static uint64_t FencesOf(Store& store) {
-    store.versions().PublishGauges();
+    store.versions().part().PublishGauges();
     return store.counter(Counter::kNvmFences);
   }
   uint64_t Fences() { return FencesOf(store_); }
@@ -392,7 +392,7 @@ TEST_F(TogetherTest, ChunkEndsAfterItsPuts) {
   EXPECT_EQ(store_.Get("a"), kAbsent);
   EXPECT_TRUE(put(second, "b", "value"));
   EXPECT_EQ(store_.Get("a"), "value");
-  store_.versions().PublishPuts();
+  (void)store_.versions().PublishPuts();
   EXPECT_EQ(store_.Get("b"), "value");
 }
 
