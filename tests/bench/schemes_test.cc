@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "bench/bytes/bytes.h"
 #include "bench/floors/temporary_folder.h"
+#include "bench/schemes/client/connect.h"
 #include "bench/schemes/client/open_store.h"
 #include "bench/schemes/client/scheme_client.h"
 #include "bench/schemes/server/server.h"
