@@ -1,4 +1,4 @@
-// Chooses the flush method of the sessions of a fabric.
+// Chooses the flush method of the sessions of a fabric. A pure function.
 #pragma once
 
 #include "erda/server.h"

@@ -1,6 +1,6 @@
 // Decides how long an idle shard looks for work before it sleeps. Waking up costs tens or hundreds of microseconds,
 // which is more than a request costs. So if work comes soon after the shard went to sleep, the shard looks longer next
-// time. If no work comes, it sleeps sooner again.
+// time. If no work comes, it sleeps sooner again. One thread uses it, the shard's.
 #pragma once
 
 #include <algorithm>

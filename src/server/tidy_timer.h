@@ -1,6 +1,6 @@
 // Decides when an idle shard looks for values that arrived without a message. The first look comes kFirst after the
 // shard was busy. If a value does not arrive, the looks get rarer, since each one computes the checksum of the whole
-// value.
+// value. One thread uses it, the shard's.
 #pragma once
 
 #include <algorithm>

@@ -13,6 +13,7 @@
 #include "bench/bytes/measure.h"
 #include "bench/bytes/report.h"
 #include "bench/floors/temporary_folder.h"
+#include "bench/schemes/client/connect.h"
 #include "bench/schemes/client/open_store.h"
 #include "bench/schemes/client/scheme_client.h"
 #include "bench/schemes/server/server.h"

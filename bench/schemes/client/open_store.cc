@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "bench/schemes/client/scheme_client.h"
+#include "bench/schemes/client/connect.h"
 #include "bench/schemes/scheme.h"
 
 namespace erda::bench {

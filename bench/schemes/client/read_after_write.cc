@@ -1,15 +1,8 @@
-// The paper: "a client first sends a request to a server and obtains the address to be written in the ring buffers.
-// Moreover, the client uses RDMA write to push the object into the ring buffers, and issues an RDMA read following the
-// RDMA write to force the object to be persistent and integrated into the ring buffers."
-//
-// One doorbell starts the Write and the Read: the second round trip. A Read flushes nothing if Writes go through a
-// CPU's caches (over shm, or a NIC with DDIO) and the medium loses those. It would then acknowledge an object that a
-// power cut takes back. There a commit request takes its place, as on Erda's reserve path: the server flushes, and
-// answers.
+#include "bench/schemes/client/read_after_write.h"
+
 #include <cstring>
 
 #include "base/bytes.h"
-#include "bench/schemes/client/schemes.h"
 
 namespace erda::schemes {
 

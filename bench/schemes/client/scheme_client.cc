@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/relax.h"
 
 namespace erda::schemes {
 
@@ -20,20 +21,62 @@ constexpr int64_t kChecksPerTimeout = 16;
 constexpr uint32_t kBusyPollsPerCheck = 256;
 constexpr uint32_t kIdlePollsPerCheck = 8;
 
+// How long a call looks before it sleeps, and the number of looks between two looks at the clock. They are those of
+// Erda's client (src/client/client.cc).
+constexpr std::chrono::microseconds kSpin{50};
+constexpr uint32_t kLooksPerClock = 64;
+constexpr std::chrono::milliseconds kSleep{10};
+
 }  // namespace
+
+// --- Connecting
+
+Status SchemeClient::Connect() {
+  if (auto status = Prepare(); !status.ok()) return status;
+  const Nanoseconds deadline = SteadyClock::Instance().Now() + options_.timeout;
+  while (!link_.accepted()) {
+    Poll();
+    if (!broken_.ok()) return broken_;
+    if (SteadyClock::Instance().Now() > deadline) {
+      return {Code::kTimeout, link_.address() + ": no answer in " + std::to_string(options_.timeout.count()) + " ms"};
+    }
+    if (!link_.accepted()) link_.queue().Wait(std::chrono::milliseconds(1));
+  }
+  return {};
+}
+
+Status SchemeClient::Prepare() {
+  if (options_.queue_depth < 1 || options_.queue_depth >= kSlotsMax) {
+    return {Code::kInvalidArgument, "queue_depth must be 1 to " + std::to_string(kSlotsMax - 1)};
+  }
+  const uint32_t count = options_.queue_depth + 1;
+  ops_.resize(count);
+  key_order_.Reset(count);
+  return link_.Open(count);
+}
+
+Status SchemeClient::OnConnected() {
+  if (auto status = link_.Accept(kMessageAt); !status.ok()) return status;
+  for (OpIndex i = 0; i < ops_.size(); ++i) {
+    ops_[i].index = i;
+    ops_[i].memory = link_.MemoryOf(i);
+    free_ops_.push_back(i);
+  }
+  return {};
+}
 
 // --- Taking an operation
 
 Result<SchemeClient::Operation*> SchemeClient::NewOperation(RequestOp kind, std::string_view key, uint64_t value_size) {
   if (!broken_.ok()) return broken_;
-  const size_t key_most = std::min<size_t>(kKeyBytesMax, hello_.slot_bytes - sizeof(Request));
+  const size_t key_most = std::min<size_t>(kKeyBytesMax, hello().slot_bytes - sizeof(Request));
   if ((key.empty() && kind != RequestOp::kCounters) || key.size() > key_most) {
     return Status(Code::kInvalidArgument,
                   "a key has 1 to " + std::to_string(key_most) + " bytes, not " + std::to_string(key.size()));
   }
   if (value_size > max_value_bytes(key.size())) {
     return Status(Code::kInvalidArgument,
-                  address_ + " takes values up to " + std::to_string(max_value_bytes(key.size())) + " bytes");
+                  link_.address() + " takes values up to " + std::to_string(max_value_bytes(key.size())) + " bytes");
   }
   if (in_flight_ == options_.queue_depth) {
     return Status(Code::kResourceExhausted, "the most operations are outstanding; wait for some of them");
@@ -50,8 +93,8 @@ Result<SchemeClient::Operation*> SchemeClient::NewOperation(RequestOp kind, std:
 }
 
 size_t SchemeClient::max_value_bytes(size_t key_bytes) const {
-  const size_t space = hello_.slot_bytes - sizeof(Request);
-  return key_bytes > space ? 0 : std::min<size_t>(space - key_bytes, hello_.value_bytes_max);
+  const size_t space = hello().slot_bytes - sizeof(Request);
+  return key_bytes > space ? 0 : std::min<size_t>(space - key_bytes, hello().value_bytes_max);
 }
 
 Status SchemeClient::GetAsync(std::string_view key, GetCallback done) {
@@ -95,7 +138,7 @@ void SchemeClient::Run(Operation& op) {
 
 void SchemeClient::SendRequest(Operation& op, uint32_t crc, uint64_t bytes) {
   Request request{};
-  const bool reserves = op.op == RequestOp::kPut && scheme_ == Scheme::kReadAfterWrite;
+  const bool reserves = op.op == RequestOp::kPut && link_.scheme() == Scheme::kReadAfterWrite;
   request.op = static_cast<uint8_t>(reserves ? RequestOp::kReserve : op.op);
   request.sizes = op.sizes.raw();
   request.crc = crc;
@@ -110,13 +153,13 @@ WorkRequest SchemeClient::WriteImmWork(const Operation& op, std::span<std::byte>
   work.signaled = false;  // The answer proves that it has arrived.
   work.imm = op.index;
   work.local = local;
-  work.remote = {kRequestRegion, uint64_t{op.index} * hello_.slot_bytes};
+  work.remote = {kRequestRegion, uint64_t{op.index} * hello().slot_bytes};
   return work;
 }
 
 void SchemeClient::Post(std::span<const WorkRequest> works) {
-  const Status status = channel_->Post(works);
-  if (!status.ok()) Break({Code::kUnavailable, address_ + ": the connection failed: " + status.ToString()});
+  const Status status = link_.channel().Post(works);
+  if (!status.ok()) Break({Code::kUnavailable, link_.address() + ": the connection failed: " + status.ToString()});
 }
 
 void SchemeClient::Dispatch(const Completion& completion) {
@@ -126,10 +169,11 @@ void SchemeClient::Dispatch(const Completion& completion) {
       if (auto status = OnConnected(); !status.ok()) Break(status);
       return;
     case OpKind::kClosed:
-      return Break(CloseReason());
+      return Break(link_.CloseReason());
     case OpKind::kReceiveImm:
       if (completion.imm >= ops_.size()) {
-        return Break({Code::kUnavailable, address_ + ": the server sent an answer to no request of this client"});
+        return Break(
+            {Code::kUnavailable, link_.address() + ": the server sent an answer to no request of this client"});
       }
       return OnReply(ops_[completion.imm]);
     case OpKind::kRead:
@@ -141,14 +185,14 @@ void SchemeClient::Dispatch(const Completion& completion) {
 }
 
 void SchemeClient::OnReply(Operation& op) {
-  const auto reply = LoadAs<Reply>(reply_memory_.bytes().subspan(uint64_t{op.index} * kReplySlotBytes));
+  const auto reply = LoadAs<Reply>(link_.ReplyOf(op.index));
   const bool asked = op.step == Step::kReply || op.step == Step::kCommitted;
   if (!asked || reply.code > static_cast<uint8_t>(Code::kInternal) ||
       reply.value_size > kReplySlotBytes - sizeof(Reply)) {
-    return Break({Code::kUnavailable, address_ + ": the server sent an answer to no request of this client"});
+    return Break({Code::kUnavailable, link_.address() + ": the server sent an answer to no request of this client"});
   }
   const auto code = static_cast<Code>(reply.code);
-  if (code == Code::kResourceExhausted) return Finish(op, {code, address_ + " has no room for it"});
+  if (code == Code::kResourceExhausted) return Finish(op, {code, link_.address() + " has no room for it"});
   if (code != Code::kOk) return Finish(op, Status(code));
   op.value_size = reply.value_size;
   if (op.op == RequestOp::kPut && op.step == Step::kReply) return OnPutAnswered(op, reply);
@@ -156,8 +200,7 @@ void SchemeClient::OnReply(Operation& op) {
 }
 
 std::string_view SchemeClient::ValueOf(const Operation& op) const {
-  const uint64_t at = uint64_t{op.index} * kReplySlotBytes + sizeof(Reply);
-  return AsString(std::as_const(reply_memory_).bytes().subspan(at, op.value_size));
+  return AsString(link_.ReplyOf(op.index).subspan(sizeof(Reply), op.value_size));
 }
 
 // --- Ending an operation
@@ -216,7 +259,7 @@ size_t SchemeClient::Poll() {
   polling_ = true;
   finished_ = 0;
   if (!done_.empty()) DeliverDeferred();
-  const size_t n = queue_->Poll(completions_);
+  const size_t n = link_.queue().Poll(completions_);
   for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
   if (!done_.empty()) DeliverDeferred();
   const uint32_t between_checks = (n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;
@@ -234,9 +277,102 @@ void SchemeClient::CheckDeadlines() {
     if (op.deadline.count() == 0) {
       op.deadline = now + options_.timeout;
     } else if (now > op.deadline) {
-      return Break({Code::kTimeout, address_ + ": no answer in " + std::to_string(options_.timeout.count()) + " ms"});
+      return Break(
+          {Code::kTimeout, link_.address() + ": no answer in " + std::to_string(options_.timeout.count()) + " ms"});
     }
   }
+}
+
+// --- Calls that wait
+
+template <class Done>
+void SchemeClient::WaitFor(Done&& done) {
+  Relax relax;
+  Nanoseconds idle_since{0};
+  while (!done()) {
+    if (Poll() > 0) {
+      relax.Reset();
+      idle_since = Nanoseconds(0);
+      continue;
+    }
+    if (options_.polling == Polling::kBusy) {
+      Relax::Pause();
+      continue;
+    }
+    if (options_.polling == Polling::kAdaptive) {
+      relax.Step();
+      if (relax.steps() % kLooksPerClock != 0) continue;
+      const Nanoseconds now = SteadyClock::Instance().Now();
+      if (idle_since.count() == 0) idle_since = now;
+      if (now - idle_since <= kSpin) continue;
+    }
+    link_.queue().Wait(kSleep);
+    polls_ = UINT32_MAX;  // Time has passed, so the next Poll looks at the clock.
+  }
+}
+
+template <class Start>
+Status SchemeClient::RunToEnd(Outcome& outcome, Start&& start) {
+  const auto has_room = [this] { return in_flight_ < options_.queue_depth; };
+  if (!has_room()) WaitFor(has_room);
+  if (auto status = start(); !status.ok()) return status;
+  WaitFor([&outcome] { return outcome.finished; });
+  return std::move(outcome.status);
+}
+
+Result<size_t> SchemeClient::Get(std::string_view key, std::span<std::byte> out) {
+  struct GetOutcome : Outcome {
+    std::span<std::byte> out;
+    size_t size = 0;
+  } get;
+  get.out = out;
+  const auto take = [&get](const Result<std::string_view>& value) {
+    if (!value.ok()) return get.Set(value.status());
+    if (value->size() > get.out.size()) return get.Set({Code::kInvalidArgument, "the buffer is too short"});
+    get.size = value->size();
+    if (!value->empty()) std::memcpy(get.out.data(), value->data(), value->size());
+    get.Set(Status());
+  };
+  if (auto status = RunToEnd(get, [&] { return GetAsync(key, take); }); !status.ok()) return status;
+  return get.size;
+}
+
+Status SchemeClient::Put(std::string_view key, std::string_view value) {
+  Outcome outcome;
+  const auto end = [&outcome](Status status) { outcome.Set(std::move(status)); };
+  return RunToEnd(outcome, [&] { return PutAsync(key, value, end); });
+}
+
+Status SchemeClient::Delete(std::string_view key) {
+  Outcome outcome;
+  const auto end = [&outcome](Status status) { outcome.Set(std::move(status)); };
+  return RunToEnd(outcome, [&] { return DeleteAsync(key, end); });
+}
+
+Result<Counters> SchemeClient::ServerCounters() {
+  Outcome outcome;
+  Counters counters{};
+  const auto take = [&outcome, &counters](const Result<std::string_view>& value) {
+    if (!value.ok()) return outcome.Set(value.status());
+    if (value->size() < sizeof(counters)) return outcome.Set({Code::kInternal, "the server's counters are cut off"});
+    counters = LoadAs<Counters>(AsBytes(*value));
+    outcome.Set(Status());
+  };
+  Status status = RunToEnd(outcome, [&] {
+    auto op = NewOperation(RequestOp::kCounters, "", 0);
+    if (!op.ok()) return op.status();
+    (*op)->get_done = take;
+    Begin(**op);
+    return Status();
+  });
+  if (!status.ok()) return status;
+  return counters;
+}
+
+Result<uint64_t> SchemeClient::ServerNvmBytes() {
+  const auto counters = ServerCounters();
+  if (!counters.ok()) return counters.status();
+  return counters->nvm_bytes;
 }
 
 }  // namespace erda::schemes

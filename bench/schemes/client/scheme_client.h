@@ -1,7 +1,8 @@
 // The client's side of a scheme: a store for the driver, with the calls and the promises of erda::Client. Both schemes
-// get, delete and count in the same way. Their puts are in schemes.h.
+// get, delete and count in the same way. Their puts are in redo_logging.h and read_after_write.h.
 //
 // It waits as Erda's client does (src/client), but does not connect again: when the server is gone, so is the store.
+// Owns its operations and its connection (scheme_link.h). One thread calls it at a time.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/shared_memory.h"
+#include "bench/schemes/client/scheme_link.h"
 #include "bench/schemes/messages.h"
 #include "bench/schemes/scheme.h"
 #include "bench/ycsb/store.h"
@@ -44,7 +45,7 @@ class SchemeClient : public bench::NvmStore {
 
   // Waits. Works with any number of operations in flight.
   Result<Counters> ServerCounters();
-  [[nodiscard]] const HelloReply& hello() const { return hello_; }
+  [[nodiscard]] const HelloReply& hello() const { return link_.hello(); }
 
  protected:
   enum class Step : uint8_t {
@@ -89,7 +90,7 @@ class SchemeClient : public bench::NvmStore {
   // keeps_key_order: operations on one key wait for each other here. This is not needed if the server sees them in
   // order.
   SchemeClient(Scheme scheme, std::string address, const ClientOptions& options, bool keeps_key_order)
-      : scheme_(scheme), address_(std::move(address)), options_(options), keeps_key_order_(keeps_key_order) {}
+      : options_(options), keeps_key_order_(keeps_key_order), link_(scheme, std::move(address)) {}
 
   // Requires: key and value are in the operation's message.
   virtual void StartPut(Operation& op) = 0;
@@ -105,7 +106,6 @@ class SchemeClient : public bench::NvmStore {
  private:
   Status Prepare();
   Status OnConnected();
-  [[nodiscard]] Status CloseReason() const;
   Result<Operation*> NewOperation(RequestOp kind, std::string_view key, uint64_t value_size);
   void Begin(Operation& op);
   void Run(Operation& op);
@@ -132,15 +132,10 @@ class SchemeClient : public bench::NvmStore {
   template <class Start>
   Status RunToEnd(Outcome& outcome, Start&& start);
 
-  const Scheme scheme_;
-  const std::string address_;
   const ClientOptions options_;
   const bool keeps_key_order_;
-  HelloReply hello_{};
   Status broken_;
-  bool connected_ = false;
 
-  std::vector<std::byte> memory_;  // Of the operations.
   std::vector<Operation> ops_;
   std::vector<OpIndex> free_ops_;
   client::KeyOrder key_order_;  // If it is kept.
@@ -152,17 +147,8 @@ class SchemeClient : public bench::NvmStore {
   Nanoseconds next_check_{0};
   uint64_t nvm_bytes_ = 0;
 
-  SharedMemory reply_memory_;
-  std::shared_ptr<fabric::Fabric> fabric_;
-  std::unique_ptr<fabric::Region> region_;
-  std::unique_ptr<fabric::Region> reply_region_;
-  std::unique_ptr<fabric::CompletionQueue> queue_;
-  std::unique_ptr<fabric::Channel> channel_;  // Last, so destroyed first: it uses the memory above.
+  SchemeLink link_;
   std::array<fabric::Completion, 64> completions_;
 };
-
-// Makes one connection to a server of this scheme.
-Result<std::unique_ptr<SchemeClient>> ConnectScheme(Scheme scheme, const std::string& address,
-                                                    const ClientOptions& options);
 
 }  // namespace erda::schemes

@@ -1,5 +1,5 @@
 // The activity of a shard: what it did, and for how long. It lies in the shard's control block, where clients and
-// Server::activity() read it.
+// Server::activity() read it. The shard's thread writes, and any thread reads.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A shard's counters, in its control block, where clients and Server::stats() read them.
+// A shard's counters, in its control block, where clients and Server::stats() read them. One thread writes each
+// counter: the shard's, the cleaner's, or the syncer's. Any thread reads them.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // The chain of versions of an index entry, from its new one to older ones along `previous`. Also stores into the entry
-// to settle one of them, or to go back to one. settling.cc, taking_back.cc and recovery.cc share it.
+// to settle one of them, or to go back to one. settling.cc, taking_back.cc and recovery.cc share it. The
+// shard's thread calls it, and the thread that starts the server before.
 #pragma once
 
 #include "base/planted.h"

@@ -1,5 +1,5 @@
 // A pool with its superblock. It creates or checks the superblock when it opens the pool, and marks the pool while it
-// is open.
+// is open. One thread at a time calls the functions that change it. Any thread calls the others.
 #pragma once
 
 #include <memory>

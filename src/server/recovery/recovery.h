@@ -12,7 +12,7 @@
 //
 // Look reads and decides, and Repair stores. Each store of Repair is one of 8 bytes, or changes no bytes that an entry
 // names. After each store the pool recovers to the same contents. So after a crash in the middle, the next recovery
-// comes to the same result.
+// comes to the same result. The thread that starts the server calls it, before any client is served.
 #pragma once
 
 #include <vector>

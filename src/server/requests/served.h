@@ -1,4 +1,4 @@
-// The result of a request that the shard served.
+// The result of a request that the shard served. A value.
 #pragma once
 
 #include <variant>

@@ -1,5 +1,5 @@
 // Limits how fast the shard serves the requests of one client, or how fast clients may connect. The limit is a number
-// for each second, and some more after a pause.
+// for each second, and some more after a pause. One thread at a time uses each object.
 #pragma once
 
 #include <algorithm>

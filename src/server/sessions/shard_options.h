@@ -1,4 +1,4 @@
-// The options of a shard, which it gets when it is made.
+// The options of a shard, which it gets when it is made. Plain data.
 #pragma once
 
 #include <cstdint>

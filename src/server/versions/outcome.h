@@ -1,4 +1,4 @@
-// The result of a request to the versions of a shard.
+// The result of a request to the versions of a shard. A value.
 #pragma once
 
 #include <cstdint>

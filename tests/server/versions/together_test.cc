@@ -30,6 +30,10 @@ static_assert(!std::is_copy_assignable_v<AllPublished> && !std::is_move_assignab
 static_assert(!std::is_invocable_v<decltype(&Moving::Move), Moving&, const AllPublished&, uint64_t, format::LogAddress,
                                    format::LogAddress>);
 
+// The log shows its counts only for the proof that it has heard of all published changes, made in the call itself.
+static_assert(!std::is_invocable_v<decltype(&log::ShardLog::counts), log::ShardLog&>);
+static_assert(!std::is_invocable_v<decltype(&log::ShardLog::counts), log::ShardLog&, const index::AllTold&>);
+
 class TogetherTest : public testing::Test {
  protected:
   static StoreOptions Options() {
