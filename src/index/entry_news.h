@@ -3,8 +3,8 @@
 // Owns the changes by published puts that it has not told yet. Publish passes OnEntryStored on at once. The one
 // OnEntryChanged of both stores waits until TellPublished, so that the answer to the client need not wait for it.
 // Everything else it tells at once, after all that is waiting. So the observer hears of changes in the order of the
-// stores. Requires: the caller calls Store, Publish and Settle before the store that each announces. The shard's thread
-// calls it.
+// stores. Requires: the caller calls Store and Publish before the store that each announces. The shard's thread calls
+// it.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +29,16 @@ class EntryNews {
   void Store(Slot slot, format::EntryWord after) {
     if (observer_ != nullptr) TellStore(slot, after);
   }
-  // The first store of a published change.
+  // The first store of a published change. TellPublished tells the observer of this one and of the second, which
+  // follows before anybody reads what the observer has counted.
   void Publish(Slot slot, const EntryChange& change) {
     if (observer_ == nullptr) return;
-    if (change.left_at != 0) return observer_->OnValueLeft(change.left_at);
-    observer_->OnEntryStored(change.head, {change.before.raw(), view_.MetaAt(slot).raw()}, change.after);
-  }
-  // The second store. TellPublished tells the observer of both.
-  void Settle(Slot slot, const EntryChange& change) {
-    if (observer_ != nullptr && census_.Has(slot)) untold_.push_back(change);
+    if (change.left_at != 0) {
+      observer_->OnValueLeft(change.left_at);
+    } else {
+      observer_->OnEntryStored(change.head, {change.before.raw(), view_.MetaAt(slot).raw()}, change.after);
+    }
+    if (census_.Has(slot)) untold_.push_back(change);
   }
   // Returns true if the observer has not heard of all changes by published puts.
   [[nodiscard]] bool has_untold() const { return !untold_.empty(); }

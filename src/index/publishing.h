@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/planted.h"
+#include "format/index_entry.h"
 #include "index/census.h"
 #include "index/entry_news.h"
 #include "index/entry_observer.h"
@@ -29,7 +30,7 @@ class Publishing {
     news_.Publish(slot, change);
     slots_.StoreUnsettledLazily(slot, change.after);
     if (change.before.empty()) census_.Change(slot, 1);
-    unsettled_.push_back({slot, change});
+    unsettled_.push_back({slot, change.after.Settled()});
   }
 
  private:
@@ -38,7 +39,7 @@ class Publishing {
   static constexpr size_t kUsualBatch = 32;
   struct Unsettled {
     Slot slot;
-    EntryChange change;
+    format::EntryWord settled;
   };
 
   Publishing(nvm::Writer& nvm, Slots& slots, Census& census, EntryNews& news)
@@ -50,10 +51,7 @@ class Publishing {
     // Pairs with the flushes of the batch. Unsettled entries are persistent before a reader can see them settled, and
     // before a client gets an answer.
     if (!Planted(Flaw::kEntryNotFlushed)) nvm_.Fence();
-    for (const auto& [slot, change] : unsettled_) {
-      news_.Settle(slot, change);
-      slots_.StoreWordLazily(slot, change.after.Settled());
-    }
+    for (const auto& [slot, settled] : unsettled_) slots_.StoreWordLazily(slot, settled);
     unsettled_.clear();
   }
 
