@@ -4,6 +4,7 @@ import os
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from testing import suites
 
@@ -11,7 +12,7 @@ from testing import suites
 PROGRAM = """#!/bin/sh
 for option; do
   case "$option" in
-    --gtest_list_tests) printf 'First.\\n  Test\\nSyncerTest.\\n  Test\\n'; exit ;;
+    --gtest_list_tests) printf 'RestTest.\\n  Test\\nSyncerTest.\\n  Test\\n'; exit ;;
     --gtest_filter=*) suite=${option#--gtest_filter=}; suite=${suite%%.*} ;;
     --gtest_output=xml:*) output=${option#--gtest_output=xml:} ;;
   esac
@@ -29,7 +30,7 @@ class SuitesTest(unittest.TestCase):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(folder.name)
         Path("build/tests").mkdir(parents=True)
-        names = ("log_tests", "e2e_tests", "lab_tests")
+        names = ("server_tests", "e2e_tests", "lab_tests")
         rules = "".join(f"build tests/{name}: phony\n" for name in names)
         Path("build/build.ninja").write_text(rules)
         for name in names:
@@ -58,14 +59,21 @@ class SuitesTest(unittest.TestCase):
         return sorted(Path("runs").read_text().splitlines()), outcome
 
     def test_what_gives_the_same_result_runs_once(self):
-        everything = ["e2e_tests First", "e2e_tests SyncerTest", "log_tests First", "log_tests SyncerTest"]
+        everything = ["e2e_tests RestTest", "e2e_tests SyncerTest", "server_tests RestTest", "server_tests SyncerTest"]
         ran, outcome = self._run()
         self.assertEqual((ran, outcome.passed, outcome.note), (everything, 4, ""))
         ran, outcome = self._run()
-        self.assertEqual(ran, [line for line in everything if line != "log_tests First"])
+        self.assertEqual(ran, [line for line in everything if line != "server_tests RestTest"])
         self.assertEqual((outcome.passed, outcome.failed, outcome.note), (4, 0, "1 of them before, unchanged"))
-        self._write("log_tests", PROGRAM + "# another program\n")
+        self._write("server_tests", PROGRAM + "# another program\n")
         self.assertEqual(self._run()[0], everything)
+
+    def test_other_settings_run_again(self):
+        self._run()
+        with mock.patch.dict(os.environ, {"ERDA_VERIFICATION_SEEDS": "6000"}):
+            self.assertIn("server_tests RestTest", self._run()[0])
+            self.assertNotIn("server_tests RestTest", self._run()[0])
+        self.assertNotIn("server_tests RestTest", self._run()[0])
 
     def test_a_failure_is_not_remembered(self):
         Path("status").write_text("1")  # As after a finding of a sanitizer: no test has failed.
@@ -75,9 +83,9 @@ class SuitesTest(unittest.TestCase):
 
     def test_a_change_while_it_runs_is_seen(self):
         change = 'cp "$0" "$0.$$"; echo "# changed" >> "$0.$$"; mv "$0.$$" "$0"\n'
-        self._write("log_tests", PROGRAM.replace('echo "${0##', change + 'echo "${0##'))
+        self._write("server_tests", PROGRAM.replace('echo "${0##', change + 'echo "${0##'))
         self._run()
-        self.assertIn("log_tests First", self._run()[0])
+        self.assertIn("server_tests RestTest", self._run()[0])
 
 
 if __name__ == "__main__":

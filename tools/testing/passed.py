@@ -1,7 +1,7 @@
 """Remembers what has passed, by keys that cover all that it depends on, for all clones of one user.
 
 A check that gives the same result each time is not made again before something changes on which it depends. The
-versions of all Debian packages are a part of each key.
+versions of all Debian packages, the kernel and the processor are a part of each key.
 """
 
 import hashlib
@@ -14,7 +14,8 @@ from .step import Outcome, output_of
 class Passed:
     def __init__(self, name, folder=None):
         self._folder = Path(folder or _default_folder(name))
-        self.machine = hashlib.sha256(output_of(["dpkg-query", "-W"]).encode()).hexdigest()
+        facts = [output_of(["dpkg-query", "-W"]), *os.uname()[2:], *_processor()]
+        self.machine = hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
     def has(self, key):
         return (self._folder / key).exists()
@@ -57,6 +58,12 @@ def key_of(machine, name, files):
             if member.is_file():
                 known.update(f"{member}\0".encode() + hashlib.sha256(member.read_bytes()).digest())
     return known.hexdigest()
+
+
+def _processor():
+    """Returns what decides which instructions the programs choose."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return sorted({line for line in lines if line.startswith(("vendor_id", "model", "flags", "Features"))})
 
 
 def _default_folder(name):
