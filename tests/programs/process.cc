@@ -41,6 +41,7 @@ std::string ReadAll(const UniqueFd& fd) {
 // Runs in the child, where only system calls are safe.
 [[noreturn]] void Become(char* const* command, int in, int out, int err, Rights rights) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  (void)signal(SIGINT, SIG_DFL);  // A shell ignores it for what it starts in the background, and children inherit that.
   if (rights == Rights::kAsAnyone) {
     // Root without these capabilities has only an owner's rights. Other users never had them: then this fails, and is
     // not needed.
