@@ -1,5 +1,5 @@
-// Copies and compares keys. Most keys have 8 to 16 bytes: two words then take the place of a call. Any
-// thread may call it.
+// Copies and compares keys. Most keys have 8 to 16 bytes: two words then take the place of a call. Any thread
+// may call it.
 #pragma once
 
 #include <cstddef>

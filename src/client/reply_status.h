@@ -1,5 +1,5 @@
-// Turns a shard's reply that reports no success into a status for the caller. Owns nothing. Only the
-// client's thread calls it.
+// Turns a shard's reply that reports no success into a status for the caller. Owns nothing. Only the client's
+// thread calls it.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // A chunk: a piece of the log that a client fills itself (docs/protocol.md, "Put, delegated"). The shard keeps it in
-// DRAM, since only a connected client can go on there. After a restart a shard has no chunks. The
-// shard's thread reads and changes it (chunk_table.h).
+// DRAM, since only a connected client can go on there. After a restart a shard has no chunks. The shard's
+// thread reads and changes it (chunk_table.h).
 #pragma once
 
 #include <cstdint>
