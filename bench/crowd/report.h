@@ -4,13 +4,16 @@
 // them step by step, measures at each number, and closes all. So each number meets the same conditions of the machine.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "bench/ycsb/histogram.h"
+
+namespace CLI {
+class App;
+}
 
 namespace erda::crowd {
 

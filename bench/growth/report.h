@@ -5,7 +5,6 @@
 // both states alternate with the number of keys, and have the same load.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -13,6 +12,10 @@
 #include <string_view>
 
 #include "bench/ycsb/histogram.h"
+
+namespace CLI {
+class App;
+}
 
 namespace erda::growth {
 

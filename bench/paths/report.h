@@ -2,7 +2,6 @@
 // results (docs/benchmarks/results.md, "Put paths by size").
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -13,6 +12,10 @@
 
 #include "bench/floors/report.h"
 #include "erda/client.h"
+
+namespace CLI {
+class App;
+}
 
 namespace erda::paths {
 

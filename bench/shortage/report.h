@@ -4,13 +4,16 @@
 // always want a processor. Each measurement starts new processes. All servers are measured in turn in each round.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "erda/polling.h"
+
+namespace CLI {
+class App;
+}
 
 namespace erda::shortage {
 

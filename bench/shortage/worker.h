@@ -1,11 +1,14 @@
 // One process of a measurement: it puts, gets or computes until the board says stop.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
 #include "erda/polling.h"
+
+namespace CLI {
+class App;
+}
 
 namespace erda::shortage {
 

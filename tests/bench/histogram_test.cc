@@ -30,12 +30,12 @@ Histogram Of(const std::vector<uint64_t>& values) {
   return histogram;
 }
 
-struct Distribution {
+struct Shape {
   std::string name;
   std::function<uint64_t(Random&)> draw;
 };
 
-class HistogramTest : public testing::TestWithParam<Distribution> {};
+class HistogramTest : public testing::TestWithParam<Shape> {};
 
 TEST_P(HistogramTest, PercentilesAgreeWithSorting) {
   Random random(7);
@@ -60,18 +60,17 @@ TEST_P(HistogramTest, PercentilesAgreeWithSorting) {
 double Unit(Random& random) { return static_cast<double>(random.Next() >> 11) * 0x1p-53; }
 
 INSTANTIATE_TEST_SUITE_P(
-    Distributions, HistogramTest,
+    Shapes, HistogramTest,
     testing::Values(
-        Distribution{"Constant", [](Random&) { return uint64_t{123'457}; }},
-        Distribution{"Small", [](Random& random) { return random.Uniform(2048); }},
-        Distribution{"Uniform", [](Random& random) { return random.Uniform(10'000'000); }},
-        Distribution{"LogUniform", [](Random& random) { return static_cast<uint64_t>(std::exp2(Unit(random) * 39)); }},
-        Distribution{"Exponential",
-                     [](Random& random) { return static_cast<uint64_t>(-2000 * std::log(1 - Unit(random))); }},
-        Distribution{"TwoPeaks",
-                     [](Random& random) {
-                       return random.Chance(0.99) ? 900 + random.Uniform(100) : 5'000'000 + random.Uniform(1'000'000);
-                     }}),
+        Shape{"Constant", [](Random&) { return uint64_t{123'457}; }},
+        Shape{"Small", [](Random& random) { return random.Uniform(2048); }},
+        Shape{"Uniform", [](Random& random) { return random.Uniform(10'000'000); }},
+        Shape{"LogUniform", [](Random& random) { return static_cast<uint64_t>(std::exp2(Unit(random) * 39)); }},
+        Shape{"Exponential", [](Random& random) { return static_cast<uint64_t>(-2000 * std::log(1 - Unit(random))); }},
+        Shape{"TwoPeaks",
+              [](Random& random) {
+                return random.Chance(0.99) ? 900 + random.Uniform(100) : 5'000'000 + random.Uniform(1'000'000);
+              }}),
     [](const auto& test) { return test.param.name; });
 
 TEST(HistogramBuckets, BucketsFollowEachOtherWithoutGaps) {

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <array>
 #include <string>
 
 #include "sim/cluster.h"
+#include "sim/runner.h"
 
 namespace erda::sim {
 namespace {
@@ -141,6 +143,19 @@ TEST_F(EngineSimulation, IsLinearizableAcrossCrashesOfTheServer) {
   EXPECT_GT(recovered.taken_back, Seeds() / 16);
   EXPECT_GT(recovered.dropped, Seeds() / 16);
   EXPECT_GT(recovered.deletes_finished, Seeds() / 64);
+}
+
+// Each in a separate process, so that a run which ends by a signal names its seed, too.
+TEST_F(EngineSimulation, EachKindOfRunIsWithoutAFault) {
+#ifdef ERDA_SANITIZED
+  const uint64_t seeds = 2 * kKindNames.size();
+#else
+  const uint64_t seeds = Seeds();
+#endif
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const Plan plan = Plan::Of(static_cast<Kind>(seed % kKindNames.size()), seed);
+    ASSERT_EQ(RunApart(plan), "") << plan.ToText();
+  }
 }
 
 TEST_F(EngineSimulation, IsRepeatedByItsSeed) {

@@ -174,8 +174,13 @@ class Sandbox:
             self.stop(self.servers.pop())
 
 
+SIMULATOR = "erda-sim"
+
+
 @functools.cache
 def options_of(program: str, *subcommands: str) -> frozenset[str]:
+    if program == SIMULATOR:  # tools/test does not build it.
+        return frozenset({"--help", *re.findall(r'"(--[a-z]+)"', (SOURCE / "tests/sim/erda-sim.cc").read_text("utf-8"))})
     shown = subprocess.run([program, *subcommands, "--help"], capture_output=True, text=True, check=True).stdout
     options = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", shown))
     listed = shown.partition("\nSubcommands:")[2] or shown.partition("\npositional arguments:")[2]
@@ -185,7 +190,7 @@ def options_of(program: str, *subcommands: str) -> frozenset[str]:
 
 
 def tools() -> list[str]:
-    programs = [str(path) for path in (BUILD / "bin").glob("erda-*")] + [str(BUILD / "tests" / "erda-sim")]
+    programs = [str(path) for path in (BUILD / "bin").glob("erda-*")] + [SIMULATOR]
     return programs + [str(SOURCE / "tools" / name) for name in ("compare", "crash-test", "micro", "paper", "rdma-lab", "test")]
 
 

@@ -1,11 +1,14 @@
 // erda-pool plan: computes the size of a pool for given records, and its geometry (docs/operations.md, "Planning").
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 
 #include "erda/status.h"
 #include "format/geometry.h"
+
+namespace CLI {
+class App;
+}
 
 namespace erda::tools {
 

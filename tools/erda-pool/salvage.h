@@ -1,12 +1,15 @@
 // erda-pool salvage: copies the values of a pool that does not open into a dump (docs/salvage.md).
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "format/geometry.h"
 #include "inspect/salvage.h"
+
+namespace CLI {
+class App;
+}
 
 namespace erda::tools {
 

@@ -26,7 +26,7 @@ LEFT_OUT = {
                      for flush in ("NoFlush", "ServerFlush"))],
     "build-tsan": [*_FILL_POOLS, *_MEASURE,
                    "SoakTest.OverwritesASmallPoolManyTimes",
-                   "All/SchemeStorageTest.*",  # One thread.
+                   "All/SchemeStorageTest.*", "InspectTest.*",  # One thread.
                    # The same threads as with the other pools. (Tests of several clients have other names, and stay.)
                    "E2e/*/PowerSafe"],
 }
@@ -35,6 +35,8 @@ LEFT_OUT = {
 # A suite that has passed is not run again before its program changes. Tests that touch files, ask the kernel for pages,
 # or draw random numbers run each time.
 REPEATABLE = {
+    "bench_tests": ("All/SchemeStorageTest",),
+    "index_tests": ("IndexLoadNoSanitizerTest", "IndexRandomTest"),
     "server_tests": ("CleaningTest", "Flush/OrdersTest", "Flush/RandomTest", "MixedRandomTest", "RecoveryRandomTest",
                      "RestTest", "Scenes/RecoveredScene", "Scenes/SceneTest", "VerificationTest"),
     "sim_tests": ("EngineSimulation", "PlantedDefect"),
