@@ -98,6 +98,12 @@ struct PutOptions {
 struct DeleteOptions {
   std::optional<uint64_t> if_version{};  // A condition, as in PutOptions.
 };
+// One put of a MultiPut.
+struct KeyValue {
+  std::string_view key;
+  std::string_view value;
+  PutOptions options{};
+};
 
 // One page of a scan. A scan goes through all keys, page by page, in no meaningful order.
 struct ScanOptions {
@@ -266,6 +272,13 @@ class ERDA_EXPORT Client {
   // memory for the results.
   std::vector<Result<std::string>> MultiGet(std::span<const std::string_view> keys);
   std::vector<Result<Versioned>> MultiGetVersioned(std::span<const std::string_view> keys);
+  // Puts several values. Returns one result for each put, in the order of `puts`: the version of its value, or the
+  // reason why it failed. Each put has its own outcome, and no put stops another one. Puts on one key take effect in
+  // the order of `puts`. Puts on different keys take effect in any order, and others may see some before the rest.
+  // Up to queue_depth puts travel together, and share the fences of their shard. If the server goes away, some puts may
+  // have succeeded, and each other one ends as a put alone would. Returns an empty vector, and puts nothing, if there
+  // is no memory for the results.
+  std::vector<Result<uint64_t>> MultiPut(std::span<const KeyValue> puts);
 
   // Returns the next page of a scan. A scan reads one-sidedly, as a get does, and stops no other operation.
   // A key that exists from the first page to the last is returned once, with a value that it had while its page was

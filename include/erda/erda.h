@@ -271,6 +271,13 @@ ERDA_EXPORT erda_code erda_client_increment(erda_client* client, const void* key
 // if some keys failed: each result has its code. With no keys, stores NULL.
 ERDA_EXPORT erda_code erda_client_multi_get(erda_client* client, const erda_bytes* keys, size_t count,
                                             erda_result** results) ERDA_NOEXCEPT;
+// Puts several values. Allocates an array of `count` results in one piece, in the order of the puts. Returns ERDA_OK
+// also if some puts failed: each result has its code, and the version of a put that succeeded. If the call itself fails
+// with ERDA_INVALID_ARGUMENT, it puts nothing. With ERDA_RESOURCE_EXHAUSTED, some puts may have taken effect. `options`
+// may be NULL, and so may each pointer in it. With no puts, stores NULL [MultiPut].
+ERDA_EXPORT erda_code erda_client_multi_put(erda_client* client, const erda_bytes* keys, const erda_bytes* values,
+                                            const erda_put_options* const* options, size_t count,
+                                            erda_result** results) ERDA_NOEXCEPT;
 // Returns the next page of a scan through all keys. NULL as options means the first page, with the defaults.
 ERDA_EXPORT erda_code erda_client_scan(erda_client* client, const erda_scan_options* options,
                                        erda_scan_page** page) ERDA_NOEXCEPT;

@@ -212,6 +212,31 @@ erda_code erda_client_multi_get(erda_client* client, const erda_bytes* keys, siz
   });
 }
 
+erda_code erda_client_multi_put(erda_client* client, const erda_bytes* keys, const erda_bytes* values,
+                                const erda_put_options* const* options, size_t count, erda_result** results) noexcept {
+  return Guarded([&]() -> Status {
+    if (results == nullptr) return erda::c_api::Missing("the place for the results");
+    *results = nullptr;
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    if (auto status = erda::c_api::CheckBytes(keys, count, "the array of keys"); !status.ok()) return status;
+    if (auto status = erda::c_api::CheckBytes(values, count, "the array of values"); !status.ok()) return status;
+    std::vector<erda::KeyValue> puts(count);
+    for (size_t i = 0; i < count; ++i) {
+      if (auto status = erda::c_api::CheckBytes(keys[i].data, keys[i].size, "a key"); !status.ok()) return status;
+      if (auto status = erda::c_api::CheckBytes(values[i].data, values[i].size, "a value"); !status.ok()) return status;
+      puts[i].key = erda::c_api::View(keys[i].data, keys[i].size);
+      puts[i].value = erda::c_api::View(values[i].data, values[i].size);
+      if (options == nullptr) continue;
+      if (auto status = erda::c_api::ToPutOptions(options[i], &puts[i].options); !status.ok()) return status;
+    }
+    if (count == 0) return {};
+    const auto all = client->client->MultiPut(puts);
+    if (all.empty()) return Status(erda::Code::kResourceExhausted);
+    *results = erda::c_api::CopyResults(all);
+    return {};
+  });
+}
+
 erda_code erda_client_scan(erda_client* client, const erda_scan_options* options, erda_scan_page** page) noexcept {
   return Guarded([&]() -> Status {
     if (page == nullptr) return erda::c_api::Missing("the place for the page");

@@ -4,10 +4,23 @@
 
 namespace erda::c_api {
 
-erda_result* CopyResults(const std::vector<Result<Versioned>>& all) {
+namespace {
+
+size_t ValueSizeIn(const Versioned& got) { return got.value.size(); }
+size_t ValueSizeIn(uint64_t /*version*/) { return 0; }
+
+void FillFrom(erda_result* result, const Versioned& got, Piece* piece, size_t* at) {
+  result->value = piece->Copy(at, got.value);
+  result->version = got.version;
+  result->expires_ms = ExpiresMs(got.expires);
+}
+void FillFrom(erda_result* result, uint64_t version, Piece* /*piece*/, size_t* /*at*/) { result->version = version; }
+
+template <class T>
+erda_result* CopyAll(const std::vector<Result<T>>& all) {
   Piece piece;
   size_t bytes = 0;
-  for (const auto& one : all) bytes += (one.ok() ? one->value.size() : one.status().message().size()) + 1;
+  for (const auto& one : all) bytes += (one.ok() ? ValueSizeIn(*one) : one.status().message().size()) + 1;
   const size_t results_at = piece.Ask<erda_result>(all.size());
   size_t at = piece.Ask<char>(bytes);
   piece.Make();
@@ -15,9 +28,7 @@ erda_result* CopyResults(const std::vector<Result<Versioned>>& all) {
     erda_result& result = piece.At<erda_result>(results_at)[i];
     result.message = "";
     if (all[i].ok()) {
-      result.value = piece.Copy(&at, all[i]->value);
-      result.version = all[i]->version;
-      result.expires_ms = ExpiresMs(all[i]->expires);
+      FillFrom(&result, *all[i], &piece, &at);
     } else {
       result.code = static_cast<erda_code>(all[i].status().code());
       result.message = piece.CopyText(&at, all[i].status().message());
@@ -25,6 +36,11 @@ erda_result* CopyResults(const std::vector<Result<Versioned>>& all) {
   }
   return piece.Release<erda_result>();
 }
+
+}  // namespace
+
+erda_result* CopyResults(const std::vector<Result<Versioned>>& all) { return CopyAll(all); }
+erda_result* CopyResults(const std::vector<Result<uint64_t>>& versions) { return CopyAll(versions); }
 
 erda_scan_page* CopyPage(const ScanPage& from) {
   Piece piece;

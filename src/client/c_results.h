@@ -20,6 +20,7 @@ inline int64_t ExpiresMs(const std::optional<Deadline>& expires) {
 }
 
 erda_result* CopyResults(const std::vector<Result<Versioned>>& all);
+erda_result* CopyResults(const std::vector<Result<uint64_t>>& versions);
 erda_scan_page* CopyPage(const ScanPage& from);
 erda_server_info* CopyInfo(const std::vector<std::pair<std::string, std::string>>& pairs);
 

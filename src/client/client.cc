@@ -253,13 +253,19 @@ Status Client::Drain() {
 }
 
 std::vector<Result<std::string>> Client::MultiGet(std::span<const std::string_view> keys) {
-  return impl_->GetAll<std::string, std::string_view>(
-      keys, [&](size_t i, GetCallback&& done) { return impl_->engine().Get(keys[i], std::move(done)); });
+  return impl_->RunAll<std::string, std::string_view>(
+      keys.size(), [&](size_t i, GetCallback&& done) { return impl_->engine().Get(keys[i], std::move(done)); });
 }
 
 std::vector<Result<Versioned>> Client::MultiGetVersioned(std::span<const std::string_view> keys) {
-  return impl_->GetAll<Versioned, VersionedView>(keys, [&](size_t i, GetVersionedCallback&& done) {
+  return impl_->RunAll<Versioned, VersionedView>(keys.size(), [&](size_t i, GetVersionedCallback&& done) {
     return impl_->engine().GetVersioned(keys[i], std::move(done));
+  });
+}
+
+std::vector<Result<uint64_t>> Client::MultiPut(std::span<const KeyValue> puts) {
+  return impl_->RunAll<uint64_t, uint64_t>(puts.size(), [&](size_t i, PutCallback&& done) {
+    return impl_->engine().Put(puts[i].key, puts[i].value, puts[i].options, std::move(done));
   });
 }
 

@@ -1,8 +1,8 @@
 // One client: its engine, whose turn it is to call it, and how its calls wait. client.cc has the public calls.
 //
 // Owns these three. A call of the caller runs inside Call or Start, which refuse misuse (turn.h). The other functions
-// are parts of such a call. Poll and GetAll are whole calls. The client's thread calls all of them. Call, Start, Poll
-// and GetAll refuse a second thread that calls meanwhile.
+// are parts of such a call. Poll and RunAll are whole calls. The client's thread calls all of them. Call, Start, Poll
+// and RunAll refuse a second thread that calls meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +40,7 @@ inline Result<std::string> CopyOf(std::string_view value) { return std::string(v
 inline Result<Versioned> CopyOf(const VersionedView& got) {
   return Versioned{std::string(got.value), got.version, got.expires};
 }
+inline Result<uint64_t> CopyOf(uint64_t version) { return version; }
 
 }  // namespace client
 
@@ -195,17 +195,17 @@ class Client::Impl {
     return std::move(state.status);
   }
 
-  // Runs a get for each key. Returns the results in the order of the keys.
+  // Runs that number of operations. `start` begins the one with the number that it gets. Returns the results in the
+  // order of their starts.
   template <class T, class View, class Start>
-  std::vector<Result<T>> GetAll(std::span<const std::string_view> keys, Start&& start) {
+  std::vector<Result<T>> RunAll(size_t count, Start&& start) {
     struct State {
       std::vector<Result<T>> results;
       size_t finished = 0;
     } state;
-    // The callbacks use this call's state. So after the first start the call must not return or throw before all gets
-    // have finished.
-    const Status has_room =
-        client::Copied([&] { state.results.resize(keys.size(), Status(Code::kResourceExhausted)); });
+    // The callbacks use this call's state. So after the first start the call must not return or throw before all
+    // operations have finished.
+    const Status has_room = client::Copied([&] { state.results.resize(count, Status(Code::kResourceExhausted)); });
     if (!has_room.ok()) return {};
     const client::Turn turn(turns_);
     if (!turn.is_mine()) {
@@ -213,7 +213,7 @@ class Client::Impl {
       return std::move(state.results);
     }
     std::exception_ptr thrown;  // By a callback of the caller, for another operation.
-    for (size_t i = 0; i < keys.size(); ++i) {
+    for (size_t i = 0; i < count; ++i) {
       Status status;
       try {
         MakeRoom();
@@ -236,7 +236,7 @@ class Client::Impl {
         ++state.finished;
       }
     }
-    waiter_.WaitFor([&] { return state.finished == keys.size(); });
+    waiter_.WaitFor([&] { return state.finished == count; });
     if (thrown) std::rethrow_exception(thrown);
     return std::move(state.results);
   }
