@@ -149,6 +149,38 @@ class Module(unittest.TestCase):
         self.assertEqual(self.client.multi_get(str(i) for i in range(200)), [None] * 200)
         self.assertRaises(erda.InvalidArgumentError, self.client.multi_get, ["a", ""])
 
+    def test_puts_many_at_once(self):
+        client = self.client
+        versions = client.multi_put({"a": "1", b"b": b"x" * 100_000}.items())
+        self.assertEqual(client.multi_get_versioned("ab"),
+                         [erda.Versioned(b"1", versions[0], None), erda.Versioned(b"x" * 100_000, versions[1], None)])
+        self.assertEqual(client.multi_put([]), [])
+        versions = client.multi_put(("key", str(i)) for i in range(200))
+        self.assertEqual(versions, sorted(set(versions)))
+        self.assertEqual(client.get("key"), b"199")
+        client.multi_put([("a", "2")], ttl=3600)
+        self.assertAlmostEqual(client.ttl("a"), 3600, delta=60)
+        with self.assertRaisesRegex(erda.InvalidArgumentError, "key"):
+            client.multi_put([("first", "1"), ("", "2"), ("third", "3")])
+        self.assertEqual(client.multi_get(["first", "third"]), [b"1", b"3"])
+        self.assertRaises(erda.InvalidArgumentError, client.multi_put, [("a", "3")], ttl=0)
+        self.assertRaises(TypeError, client.multi_put, [("a", 3)])
+        self.assertEqual(client.get("a"), b"2")
+
+    def test_puts_many_on_conditions(self):
+        client = self.client
+        old = client.put("old", "1")
+        first, second, third, fourth = client.multi_put_if(
+            [("new", "1", erda.ABSENT), ("new", "2", erda.ABSENT), ("old", "2", old), ("old", "3", old)], ttl=3600)
+        self.assertIsNone(second)
+        self.assertIsNone(fourth)
+        self.assertEqual([(found.value, found.version) for found in client.multi_get_versioned(["new", "old"])],
+                         [(b"1", first), (b"2", third)])
+        self.assertAlmostEqual(client.ttl("new"), 3600, delta=60)
+        self.assertEqual(client.multi_put_if([]), [])
+        self.assertRaises(erda.InvalidArgumentError, client.multi_put_if, [("new", "3", 1 << 64)])
+        self.assertRaises(erda.InvalidArgumentError, client.multi_put_if, [("", "3", erda.ABSENT)])
+
     def test_puts_and_deletes_on_conditions(self):
         client = self.client
         first = client.put_if("key", "1", erda.ABSENT)

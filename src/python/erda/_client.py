@@ -55,6 +55,16 @@ def _expires(milliseconds: int) -> Optional[float]:
     return milliseconds / 1000 if milliseconds else None
 
 
+def _ttl_in_milliseconds(ttl: Optional[float]) -> int:
+    """Returns 0 if there is no time to live."""
+    if ttl is None:
+        return 0
+    milliseconds = as_milliseconds(ttl, "a time to live")
+    if milliseconds < 1:
+        raise InvalidArgumentError(f"a time to live must be at least 0.001 s, not {ttl}")
+    return milliseconds
+
+
 class Client:
     """A connection to a server. As a context manager, it closes the connection at the end.
 
@@ -62,7 +72,7 @@ class Client:
     ack: a put counts as done when its value is "placed" in the server's memory, or "persisted".
     put_path: how a put travels.
     polling: how a call waits.
-    queue_depth: operations in flight of one multi_get, 1 to 256.
+    queue_depth: operations in flight of one multi_get or multi_put, 1 to 256.
     cache_entries: keys whose locations the client remembers.
     timeout: in seconds, for connecting and for each operation.
     token, token_file: the token that the server demands, or a file with it.
@@ -142,11 +152,35 @@ class Client:
         return self._put(key, value, version, ttl)
 
     def _put(self, key: Bytes, value: Bytes, version: Optional[int], ttl: Optional[float]) -> int:
-        milliseconds = None if ttl is None else as_milliseconds(ttl, "a time to live")
-        if milliseconds is not None and milliseconds < 1:
-            raise InvalidArgumentError(f"a time to live must be at least 0.001 s, not {ttl}")
+        milliseconds = _ttl_in_milliseconds(ttl)
         with self._lock:
-            return self._open().put(as_bytes(key), as_bytes(value), version, milliseconds or 0)
+            return self._open().put(as_bytes(key), as_bytes(value), version, milliseconds)
+
+    def multi_put(self, puts: Iterable[tuple[Bytes, Bytes]], *, ttl: Optional[float] = None) -> list[int]:
+        """Stores several values in one call, forever or for `ttl` seconds. Returns their versions, in the order of the
+        puts. Puts on one key take effect in that order.
+
+        puts: keys and their values, such as `items()` of a dict.
+        Raises the first error, if there is one. Each put has its own outcome, so the others may have taken effect.
+        """
+        pairs = [(as_bytes(key), as_bytes(value)) for key, value in puts]
+        milliseconds = _ttl_in_milliseconds(ttl)
+        with self._lock:
+            versions = self._open().multi_put(pairs, None, milliseconds)
+        return [version for version in versions if version is not None]
+
+    def multi_put_if(self, puts: Iterable[tuple[Bytes, Bytes, int]], *,
+                     ttl: Optional[float] = None) -> list[Optional[int]]:
+        """Works like multi_put, but each put has a condition, as in put_if. Returns None for each put whose condition
+        did not hold. That put changes nothing.
+
+        puts: keys, their values, and the versions that the keys must have just before their puts.
+        """
+        conditional = [(as_bytes(key), as_bytes(value), version) for key, value, version in puts]
+        milliseconds = _ttl_in_milliseconds(ttl)
+        with self._lock:
+            return self._open().multi_put([(key, value) for key, value, _ in conditional],
+                                          [version for _, _, version in conditional], milliseconds)
 
     def delete(self, key: Bytes) -> bool:
         """Deletes the key. Returns False if it was absent."""

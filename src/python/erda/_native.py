@@ -54,6 +54,7 @@ class InternalError(Error):
 
 
 _NOT_FOUND = 1
+_CONFLICT = 3
 _ERRORS: dict[int, type[Error]] = {
     2: InvalidArgumentError, 3: ConflictError, 4: ResourceExhaustedError, 5: UnavailableError, 6: TimeoutError,
     7: PermissionDeniedError, 8: CorruptionError, 9: InternalError,
@@ -143,6 +144,8 @@ def _load() -> ctypes.CDLL:
         "delete": [*key, POINTER(_DeleteOptions)],
         "increment": [*key, c_int64, POINTER(c_int64)],
         "multi_get": [c_void_p, POINTER(_Bytes), c_size_t, POINTER(POINTER(_Result))],
+        "multi_put": [c_void_p, POINTER(_Bytes), POINTER(_Bytes), POINTER(POINTER(_PutOptions)), c_size_t,
+                      POINTER(POINTER(_Result))],
         "scan": [c_void_p, POINTER(_ScanOptions), POINTER(POINTER(_ScanPage))],
         "clean": [c_void_p],
         "get_stats": [c_void_p, POINTER(_Stats)],
@@ -194,6 +197,21 @@ def _text(text: Optional[str], what: str) -> Optional[bytes]:
     return os.fsencode(text)
 
 
+def _array_of(all_bytes: list[bytes]) -> ctypes.Array[_Bytes]:
+    """Its pointers lead into the bytes objects themselves, which the caller keeps alive."""
+    return (_Bytes * len(all_bytes))(*(_Bytes(ctypes.cast(some, c_void_p), len(some)) for some in all_bytes))
+
+
+def _put_options(if_version: Optional[int], ttl_ms: int) -> _PutOptions:
+    options = _PutOptions()
+    _library.erda_client_put_options_init(byref(options), ctypes.sizeof(options))
+    if if_version is not None:
+        options.conditional = 1
+        options.if_version = _unsigned(if_version, 64, "a version")
+    options.ttl_ms = _signed(ttl_ms, "a time to live")
+    return options
+
+
 class Connection:
     """An erda_client. Takes one call at a time."""
 
@@ -228,10 +246,8 @@ class Connection:
             _library.erda_client_free(result)
 
     def multi_get(self, keys: list[bytes]) -> list[Optional[Found]]:
-        # The pointer leads into the bytes object itself, which `keys` keeps alive.
-        wanted = (_Bytes * len(keys))(*(_Bytes(ctypes.cast(key, c_void_p), len(key)) for key in keys))
         results = POINTER(_Result)()
-        _check(_library.erda_client_multi_get(self._client, wanted, len(keys), byref(results)))
+        _check(_library.erda_client_multi_get(self._client, _array_of(keys), len(keys), byref(results)))
         try:
             all_found: list[Optional[Found]] = []
             for i in range(len(keys)):
@@ -245,15 +261,35 @@ class Connection:
             _library.erda_client_free(results)
 
     def put(self, key: bytes, value: bytes, if_version: Optional[int], ttl_ms: int) -> int:
-        options = _PutOptions()
-        _library.erda_client_put_options_init(byref(options), ctypes.sizeof(options))
-        if if_version is not None:
-            options.conditional = 1
-            options.if_version = _unsigned(if_version, 64, "a version")
-        options.ttl_ms = _signed(ttl_ms, "a time to live")
+        options = _put_options(if_version, ttl_ms)
         version = c_uint64()
         _check(_library.erda_client_put(self._client, key, len(key), value, len(value), byref(options), byref(version)))
         return version.value
+
+    def multi_put(self, pairs: list[tuple[bytes, bytes]], if_versions: Optional[list[int]],
+                  ttl_ms: int) -> list[Optional[int]]:
+        """Returns None for each put whose condition did not hold."""
+        keys = [key for key, _ in pairs]
+        values = [value for _, value in pairs]
+        conditions: list[Optional[int]] = [None] * len(pairs)
+        if if_versions is not None:
+            conditions = list(if_versions)
+        options = [_put_options(version, ttl_ms) for version in conditions]
+        pointers = (POINTER(_PutOptions) * len(options))(*map(ctypes.pointer, options))
+        results = POINTER(_Result)()
+        _check(_library.erda_client_multi_put(self._client, _array_of(keys), _array_of(values), pointers, len(pairs),
+                                              byref(results)))
+        try:
+            versions: list[Optional[int]] = []
+            for i, condition in enumerate(conditions):
+                result = results[i]
+                conflict = result.code == _CONFLICT and condition is not None
+                if result.code != 0 and not conflict:
+                    raise _failure(result.code, result.message)
+                versions.append(None if conflict else result.version)
+            return versions
+        finally:
+            _library.erda_client_free(results)
 
     def delete(self, key: bytes, if_version: Optional[int]) -> bool:
         options = _DeleteOptions()
