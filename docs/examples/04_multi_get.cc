@@ -1,4 +1,5 @@
-// 04: a get of many keys in one call, which has as many outstanding gets as queue_depth allows.
+// 04: puts of many keys in one call, and a get of many keys. Each call has as many operations in flight as queue_depth
+// allows.
 //
 // Prints:
 //   apple: red
@@ -17,8 +18,9 @@
 int main() try {
   const example::OwnServer server;
   const auto client = example::Check(erda::Client::Connect(server.address()), "connect");
-  example::Check(client->Put("apple", "red"), "put");
-  example::Check(client->Put("plum", "blue"), "put");
+  const std::vector<erda::KeyValue> puts = {{"apple", "red"}, {"plum", "blue"}};
+  // One result for each put.
+  for (const auto& version : client->MultiPut(puts)) example::Check(version.status(), "put");
 
   const std::vector<std::string_view> keys = {"apple", "pear", "plum"};
   const auto values = client->MultiGet(keys);  // one result for each key, in the order of the keys
