@@ -81,6 +81,10 @@ class Misuse : public testing::Test {
     const std::string_view keys[] = {"key", "other"};
     for (const auto& one : client.MultiGet(keys)) ExpectRefused(one.status(), words);
     EXPECT_EQ(client.MultiGetVersioned(keys).size(), 2U);
+    const KeyValue puts[] = {{"key", "other"}, {"other", "value"}};
+    const auto results = client.MultiPut(puts);
+    EXPECT_EQ(results.size(), 2U);
+    for (const auto& one : results) ExpectRefused(one.status(), words);
   }
 
   const TemporaryFolder folder_;
@@ -155,6 +159,12 @@ TEST_F(Misuse, CallsOfTheCApiAreRefusedInACallback) {
     erda_result* result = nullptr;
     EXPECT_EQ(erda_client_get_alloc(self, "key", 3, &result), ERDA_INVALID_ARGUMENT);
     EXPECT_EQ(result, nullptr);
+    const erda_bytes key{"key", 3};
+    EXPECT_EQ(erda_client_multi_put(self, &key, &key, nullptr, 1, &result), ERDA_OK);
+    ASSERT_NE(result, nullptr);
+    EXPECT_EQ(result->code, ERDA_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(result->message).find("callback"), std::string::npos);
+    erda_client_free(result);
   };
   ASSERT_EQ(erda_client_get_async(client, "key", 3, done, &client), ERDA_OK);
   EXPECT_EQ(erda_client_drain(client), ERDA_OK);

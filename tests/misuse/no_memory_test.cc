@@ -156,6 +156,37 @@ TEST_F(NoMemory, EachResultOfAMultiGetHasAStatus) {
   Try("MultiGetVersioned", [&] { return worst(client_->MultiGetVersioned(keys)); });
 }
 
+TEST_F(NoMemory, EachResultOfAMultiPutHasAStatus) {
+  const std::string value = Value();
+  uint64_t number = 0;
+  ASSERT_TRUE(client_->Put("small", "0").ok());
+  Try("MultiPut", [&] {
+    const std::string small = std::to_string(++number);
+    const int64_t allocations = std::exchange(left, -1);  // Those of the test do not count.
+    const std::string before = *client_->Get("small");
+    left = allocations;
+    const KeyValue puts[] = {{"small", small}, {"large", value}, {"", "value"}, {"key", value}, {"large", value}};
+    const auto results = client_->MultiPut(puts);
+    const bool failed = fails_once ? left < 0 : left == 0;
+    const int64_t rest = std::exchange(left, -1);
+    Code worst = results.empty() ? Code::kResourceExhausted : Code::kOk;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Code code = results[i].status().code();
+      if (i == 2) {
+        EXPECT_TRUE(code == Code::kInvalidArgument || (failed && code == Code::kResourceExhausted)) << CodeName(code);
+      } else if (code != Code::kOk) {
+        worst = code;
+      }
+    }
+    const std::string after = *client_->Get("small");
+    const bool may_be_new = !results.empty();
+    const bool may_be_old = results.empty() || !results[0].ok();
+    EXPECT_TRUE((after == small && may_be_new) || (after == before && may_be_old)) << after;
+    left = rest;
+    return worst;
+  });
+}
+
 // Each operation that began has its callback, once, even if the memory ends at any moment before that.
 TEST_F(NoMemory, EachAsynchronousOperationRunsItsCallbackOnce) {
   const std::string value = Value();
@@ -195,6 +226,20 @@ TEST_F(NoMemory, MultiGetEndsItsGetsBeforeItThrowsACallbacksException) {
   const uint64_t gets = client_->stats().gets;
   EXPECT_TRUE(client_->Drain().ok());
   EXPECT_EQ(client_->stats().gets, gets) << "none was left in flight";
+  GoesOn();
+}
+
+TEST_F(NoMemory, MultiPutEndsItsPutsBeforeItThrowsACallbacksException) {
+  const std::vector<KeyValue> puts(50, KeyValue{"key", "of a MultiPut"});
+  for (int i = 0; i < 7; ++i) {
+    ASSERT_TRUE(client_->PutAsync("key", "value", [](const Status&) { throw 1; }).ok());
+  }
+  EXPECT_THROW((void)client_->MultiPut(puts), int);
+  const uint64_t ended = client_->stats().puts;
+  EXPECT_TRUE(client_->Drain().ok());
+  EXPECT_EQ(client_->stats().puts, ended) << "none was left in flight";
+  EXPECT_EQ(*client_->Get("key"), "of a MultiPut");
+  ASSERT_TRUE(client_->Put("key", Value()).ok());
   GoesOn();
 }
 
@@ -342,6 +387,18 @@ TEST_F(NoMemory, CallsOfTheCApiEndWithACode) {
     erda_code code = erda_client_multi_get(client, keys, 3, &results);
     for (int i = 0; results != nullptr && i < 3; ++i) {
       if (results[i].code == ERDA_RESOURCE_EXHAUSTED) code = results[i].code;
+    }
+    erda_client_free(results);
+    return code;
+  });
+  each("multi_put", [&] {
+    const erda_bytes keys[] = {{"key", 3}, {"small", 5}, {"other", 5}};
+    const erda_bytes large{value.data(), value.size()};
+    const erda_bytes values[] = {large, {"value", 5}, large};
+    erda_result* results = nullptr;
+    erda_code code = erda_client_multi_put(client, keys, values, nullptr, 3, &results);
+    for (int i = 0; results != nullptr && i < 3; ++i) {
+      if (results[i].code != ERDA_OK) code = results[i].code;
     }
     erda_client_free(results);
     return code;
