@@ -201,6 +201,60 @@ TEST_F(CClient, MultiGetAnswersEachKey) {
   EXPECT_EQ(results, nullptr);
 }
 
+TEST_F(CClient, MultiPutAnswersEachPut) {
+  Put("old", "1");
+  const std::string large(50'000, 'v');
+  erda_put_options absent;
+  erda_client_put_options_init(&absent, sizeof(absent));
+  absent.conditional = 1;
+  absent.if_version = ERDA_ABSENT;
+  erda_put_options brief;
+  erda_client_put_options_init(&brief, sizeof(brief));
+  brief.ttl_ms = -1;
+  erda_put_options lasting = brief;
+  lasting.ttl_ms = 3'600'000;
+  const erda_bytes keys[] = {{"new", 3}, {"old", 3}, {"", 0}, {"brief", 5}, {"large", 5}};
+  const erda_bytes values[] = {{"\0two", 4}, {"2", 1}, {"v", 1}, {"v", 1}, {large.data(), large.size()}};
+  const erda_put_options* options[] = {&absent, &absent, nullptr, &brief, &lasting};
+  erda_result* results = nullptr;
+  ASSERT_EQ(erda_client_multi_put(client_, keys, values, options, std::size(keys), &results), ERDA_OK);
+  const erda_code codes[] = {ERDA_OK, ERDA_CONFLICT, ERDA_INVALID_ARGUMENT, ERDA_INVALID_ARGUMENT, ERDA_OK};
+  const char* words[] = {"", "version", "key", "ttl", ""};
+  for (size_t i = 0; i < std::size(codes); ++i) {
+    EXPECT_EQ(results[i].code, codes[i]) << i;
+    EXPECT_EQ(results[i].version != 0, codes[i] == ERDA_OK) << i;
+    EXPECT_NE(std::string_view(results[i].message).find(words[i]), std::string_view::npos) << results[i].message;
+  }
+  for (const size_t i : {0, 4}) {
+    erda_result* got = nullptr;
+    ASSERT_EQ(erda_client_get_alloc(client_, keys[i].data, keys[i].size, &got), ERDA_OK) << erda_client_error();
+    EXPECT_EQ(ViewOf(got->value), ViewOf(values[i]));
+    EXPECT_EQ(got->version, results[i].version);
+    EXPECT_EQ(got->expires_ms != 0, i == 4);
+    erda_client_free(got);
+  }
+  erda_client_free(results);
+  ASSERT_EQ(erda_client_multi_put(client_, keys, values, nullptr, 2, &results), ERDA_OK);
+  EXPECT_EQ(results[1].code, ERDA_OK) << "without options there is no condition";
+  erda_client_free(results);
+  EXPECT_EQ(erda_client_multi_put(client_, nullptr, nullptr, nullptr, 0, &results), ERDA_OK);
+  EXPECT_EQ(results, nullptr);
+}
+
+// The call checks all arguments before the first put.
+TEST_F(CClient, MultiPutWithAnInvalidArgumentPutsNothing) {
+  erda_put_options unset{};
+  const erda_bytes keys[] = {{"a", 1}, {"b", 1}};
+  const erda_bytes values[] = {{"1", 1}, {nullptr, 1}};
+  const erda_put_options* options[] = {nullptr, &unset};
+  erda_result* results = nullptr;
+  ExpectSaid(erda_client_multi_put(client_, keys, values, nullptr, 2, &results), ERDA_INVALID_ARGUMENT, "a value");
+  ExpectSaid(erda_client_multi_put(client_, keys, keys, options, 2, &results), ERDA_INVALID_ARGUMENT, "_init");
+  EXPECT_EQ(results, nullptr);
+  size_t size = 0;
+  EXPECT_EQ(erda_client_get(client_, BYTES("a"), nullptr, 0, &size), ERDA_NOT_FOUND);
+}
+
 TEST_F(CClient, ScanReturnsAllKeysPageByPage) {
   std::map<std::string, std::string> stored;
   for (int i = 0; i < 300; ++i) stored["key" + std::to_string(i)] = std::string(static_cast<size_t>(i), 'v');
@@ -550,6 +604,7 @@ TEST_F(CClient, NullClientOrAddressIsAnInvalidArgument) {
       erda_client_delete(nullptr, "k", 1, nullptr),
       erda_client_increment(nullptr, "k", 1, 1, &sum),
       erda_client_multi_get(nullptr, &no_key, 0, &result),
+      erda_client_multi_put(nullptr, &no_key, &no_key, nullptr, 0, &result),
       erda_client_scan(nullptr, nullptr, &page),
       erda_client_buffer_make(nullptr, 10, &none),
       erda_client_get_buffer(nullptr, "k", 1, buffer, &size),
@@ -599,6 +654,10 @@ TEST_F(CClient, NullInACallOfAClientIsAnInvalidArgument) {
       erda_client_multi_get(client_, &no_key, 1, &result),
       erda_client_multi_get(client_, nullptr, 1, &result),
       erda_client_multi_get(client_, &no_key, 1, nullptr),
+      erda_client_multi_put(client_, &no_key, &no_key, nullptr, 1, &result),
+      erda_client_multi_put(client_, nullptr, &no_key, nullptr, 1, &result),
+      erda_client_multi_put(client_, &no_key, nullptr, nullptr, 1, &result),
+      erda_client_multi_put(client_, &no_key, &no_key, nullptr, 1, nullptr),
       erda_client_scan(client_, nullptr, nullptr),
       erda_client_buffer_make(client_, 10, nullptr),
       erda_client_get_buffer(client_, "k", 1, nullptr, &size),

@@ -148,6 +148,20 @@ TEST_P(HotPath, MultiGetAllocatesOnlyItsResult) {
   EXPECT_EQ(all, 5 * (kKeys + 1)) << "the vector, and a string for each key";
 }
 
+TEST_P(HotPath, MultiPutAllocatesOnlyItsResult) {
+  const auto server = Serve();
+  const std::string value(1000, 'v');
+  std::vector<KeyValue> puts;
+  for (const std::string& key : keys_) puts.push_back({key, value});
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
+    const auto client = Connect({.put_path = path});
+    const uint64_t all = AllocationsOf([&] {
+      for (const auto& result : client->MultiPut(puts)) ASSERT_TRUE(result.ok()) << result.status().ToString();
+    });
+    EXPECT_EQ(all, 5U) << "the vector";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(E2e, HotPath, kEveryPool, PoolName);
 
 }  // namespace
