@@ -24,8 +24,8 @@ def quick_steps(logs, scratch, jobs, lab):
     steps += [
         Step("simulation", "Simulation: 300 seeds",
              command("build/tests/sim_tests", "--gtest_filter=EngineSimulation.EachKindOfRunIsWithoutAFault",
-                     timeout=600, env={"ERDA_SIM_SEEDS": "300"}), needs=("build",)),
-        _install(scratch),
+                     timeout=600, env={"ERDA_SIM_SEEDS": "300"}), needs=("build",), lane="beside"),
+        _install(scratch, "beside"),
     ]
     if lab:
         steps.append(Step("lab", "Lab: the store over RDMA, a smoke test", _in_lab(
@@ -112,9 +112,9 @@ def _with_status(outcome, status, log):
     return outcome
 
 
-def _install(scratch):
+def _install(scratch, lane="main"):
     return Step("install", "Installation: find_package, pkg-config, a moved tree",
-                command("tests/install/check", "build", scratch), needs=("build",))
+                command("tests/install/check", "build", scratch), needs=("build",), lane=lane)
 
 
 def _lab_steps(logs):
