@@ -275,9 +275,9 @@ class ERDA_EXPORT Client {
   // Puts several values. Returns one result for each put, in the order of `puts`: the version of its value, or the
   // reason why it failed. Each put has its own outcome, and no put stops another one. Puts on one key take effect in
   // the order of `puts`. Puts on different keys take effect in any order, and others may see some before the rest.
-  // Up to queue_depth puts travel together, and share the fences of their shard. If the server goes away, some puts may
-  // have succeeded, and each other one ends as a put alone would. Returns an empty vector, and puts nothing, if there
-  // is no memory for the results.
+  // Up to queue_depth puts are in flight at once, and puts that a shard finds together share its fences. If the server
+  // goes away, some puts may have succeeded, and each other one ends as a put alone would. Returns an empty vector, and
+  // puts nothing, if there is no memory for the results.
   std::vector<Result<uint64_t>> MultiPut(std::span<const KeyValue> puts);
 
   // Returns the next page of a scan. A scan reads one-sidedly, as a get does, and stops no other operation.

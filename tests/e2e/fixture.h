@@ -83,6 +83,14 @@ class E2eTest : public testing::Test {
 class EveryPool : public E2eTest, public testing::WithParamInterface<PoolKind> {
  protected:
   [[nodiscard]] ServerOptions Options() const { return E2eTest::Options(GetParam()); }
+  // For a pool that is soon full.
+  [[nodiscard]] ServerOptions SmallOptions() const {
+    ServerOptions options = Options();
+    options.pool_size = 1 << 20;
+    options.region_size = 128 << 10;
+    options.segment_size = 16 << 10;
+    return options;
+  }
   [[nodiscard]] std::unique_ptr<TestServer> Serve() const { return E2eTest::Serve(GetParam()); }
   [[nodiscard]] std::unique_ptr<TestServer> Serve(const ServerOptions& options) const {
     return E2eTest::Serve(GetParam(), options);

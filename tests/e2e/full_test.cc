@@ -12,10 +12,7 @@ namespace {
 class FullPool : public EveryPool {};
 
 TEST_P(FullPool, RefusesPutsWhenTheLogIsFullAndServesOtherRequests) {
-  ServerOptions options = Options();
-  options.pool_size = 1 << 20;
-  options.region_size = 128 << 10;
-  options.segment_size = 16 << 10;
+  ServerOptions options = SmallOptions();
   for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     options.pool = GetParam() == PoolKind::kDram ? "dram:" : Path("pool" + std::to_string(static_cast<int>(path)));
     const auto server = Serve(options);
@@ -146,10 +143,7 @@ TEST_P(FullPool, ClientCannotExceedItsReservations) {
 // The idle client's chunk keeps regions from being cleaned. Other clients need that room, and the idle client does not
 // poll.
 TEST_P(FullPool, IdleClientBlocksNoPutWithItsChunk) {
-  ServerOptions options = Options();
-  options.pool_size = 1 << 20;
-  options.region_size = 128 << 10;
-  options.segment_size = 16 << 10;
+  ServerOptions options = SmallOptions();
   std::map<bool, int> stored;
   for (const bool stays : {false, true}) {
     options.pool = GetParam() == PoolKind::kDram ? "dram:" : Path("pool" + std::to_string(stays ? 1 : 0));

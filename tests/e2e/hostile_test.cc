@@ -385,10 +385,7 @@ TEST_P(Hostile, ChangingTheStagedBytesDuringTheCopyLeavesAWholeValue) {
 
 // Each region has a reservation and is dead otherwise. A put without room waits for these reservations.
 TEST_P(Hostile, SecondRequestInAWaitingSlotCostsTheChannel) {
-  ServerOptions options = Options();
-  options.pool_size = 1 << 20;
-  options.region_size = 128 << 10;
-  options.segment_size = 16 << 10;
+  ServerOptions options = SmallOptions();
   const auto server = Serve(options);
   const auto client = Connect();
   ASSERT_TRUE(client->Put("steady", "value").ok());
@@ -487,10 +484,7 @@ TEST_P(Hostile, PeerReachesOnlyOfferedMemory) {
 
 // The shard reads a put that waited for room again before it serves it. Its client can still write there.
 TEST_P(Hostile, RewrittenPutThatWaitsForRoomIsCheckedAgain) {
-  ServerOptions options = Options();
-  options.pool_size = 1 << 20;
-  options.region_size = 128 << 10;
-  options.segment_size = 16 << 10;
+  ServerOptions options = SmallOptions();
   const auto server = Serve(options);
   const auto client = Connect();
   ASSERT_TRUE(client->Put("steady", "value").ok());

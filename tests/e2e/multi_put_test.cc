@@ -184,10 +184,7 @@ TEST_P(MultiPuts, EachValueHasItsOwnTimeToLive) {
 }
 
 TEST_P(MultiPuts, FullLogRefusesSomePutsAndKeepsTheOthers) {
-  ServerOptions options = Options();
-  options.pool_size = 1 << 20;
-  options.region_size = 128 << 10;
-  options.segment_size = 16 << 10;
+  ServerOptions options = SmallOptions();
   const auto server = Serve(options);
   const auto client = Connect();
   Puts puts;

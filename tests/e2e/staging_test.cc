@@ -34,10 +34,8 @@ class Staging : public EveryPool {
   }
   // A pool with segments of 16 KiB, and staging buffers of the same size.
   [[nodiscard]] ServerOptions SmallOptions() const {
-    ServerOptions options = Options();
-    options.pool_size = 1 << 20;
-    options.region_size = 128 << 10;
-    options.segment_size = 16 << 10;
+    ServerOptions options = EveryPool::SmallOptions();
+    options.pool_writes = PoolWrites::kNobody;
     options.staging_bytes = 0;
     return options;
   }

@@ -37,7 +37,7 @@ def quick_steps(logs, scratch, jobs, lab):
 
 def all_steps(logs, scratch, jobs, lab):
     """Returns the steps of every check."""
-    steps = _before(logs, jobs, ALONE, SIMULATOR)
+    steps = _before(logs, jobs, ALONE, ["all", Path(SIMULATOR).name])
     steps += [
         Step("headers", "Each header compiles alone",
              command("cmake", "--build", "build", "--target", "header_check", "-j", jobs), needs=("build",)),
@@ -71,14 +71,14 @@ def all_steps(logs, scratch, jobs, lab):
     return steps
 
 
-def _before(logs, jobs, options, *targets):
-    """Returns the steps that both begin with. The build makes these targets beside all others."""
+def _before(logs, jobs, options, targets=()):
+    """Returns the steps that both begin with."""
     return [
         Step("scripts", "Scripts parse", check(checks.scripts)),
         Step("format", "Formatting", check(checks.formatting)),
         Step("names", "File names", check(checks.names)),
         Step("prose", "Language of documents and comments", command("tools/check-prose")),
-        _build("test", "gcc, release", jobs, options, [Path(target).name for target in targets], name="build"),
+        _build("test", "gcc, release", jobs, options, targets, name="build"),
         Step("tests", "Tests: gcc, release", suites.work(Path("build"), logs / "tests"), needs=("build",),
              counts_tests=True),
         Step("ctest", "Tests of tools, examples and exports", _ctest(Path("build"), logs / "ctest.xml", jobs),
@@ -87,7 +87,7 @@ def _before(logs, jobs, options, *targets):
 
 
 def _build(preset, title, jobs, options=(), targets=(), name=None):
-    wanted = ["--target", "all", *targets] if targets else []
+    wanted = ["--target", *targets] if targets else []
     return Step(name or f"build-{preset}", f"Build: {title}", commands([
         ["cmake", "--preset", preset, *options],
         # Steps of other lanes have timeouts, and those in the lab compute while they wait. So they go first.
