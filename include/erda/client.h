@@ -276,8 +276,9 @@ class ERDA_EXPORT Client {
   // reason why it failed. Each put has its own outcome, and no put stops another one. Puts on one key take effect in
   // the order of `puts`. Puts on different keys take effect in any order, and others may see some before the rest.
   // Up to queue_depth puts are in flight at once, and puts that a shard finds together share its fences. If the server
-  // goes away, some puts may have succeeded, and each other one ends as a put alone would. Returns an empty vector, and
-  // puts nothing, if there is no memory for the results.
+  // goes away, some puts may have succeeded, and each other one ends as a put alone would. Each put may take
+  // options.timeout, so the call takes longer than that if it has more than queue_depth puts. Returns an empty vector,
+  // and puts nothing, if there is no memory for the results.
   std::vector<Result<uint64_t>> MultiPut(std::span<const KeyValue> puts);
 
   // Returns the next page of a scan. A scan reads one-sidedly, as a get does, and stops no other operation.

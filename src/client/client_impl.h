@@ -195,8 +195,7 @@ class Client::Impl {
     return std::move(state.status);
   }
 
-  // Runs that number of operations. `start` begins the one with the number that it gets. Returns the results in the
-  // order of their starts.
+  // Runs `count` operations, of which start(i, done) begins the one with number i. Returns their results by number.
   template <class T, class View, class Start>
   std::vector<Result<T>> RunAll(size_t count, Start&& start) {
     struct State {

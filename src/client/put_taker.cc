@@ -72,7 +72,7 @@ PutOp* PutTaker::Take(PutKind kind, std::string_view key, std::string_view value
     message = op->message();
   }
   CopyKey(message.data() + sizeof(Request), key);
-  std::memcpy(message.data() + value_at, value.data(), value.size());
+  if (!value.empty()) std::memcpy(message.data() + value_at, value.data(), value.size());  // An empty one may be null.
   return op;
 }
 

@@ -251,7 +251,7 @@ TEST_P(MultiPuts, ServerThatGoesAwayInTheMiddleEndsEachPut) {
   }
 }
 
-// Puts that are sent one by one cost the shard two fences each.
+// Puts that are sent one by one cost the shard one fence each, or more.
 TEST_P(MultiPuts, PutsShareFences) {
   const auto server = Serve();
   const auto client = Connect({.put_path = PutPath::kInline});

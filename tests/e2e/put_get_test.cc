@@ -93,6 +93,18 @@ TEST_P(PutGetDelete, TakesAnyBytesAsKeysAndValues) {
   EXPECT_EQ(CountersOf(*client).at("keys"), keys.size());
 }
 
+TEST_P(PutGetDelete, TakesAnEmptyValueWithoutAnAddress) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("key", "before").ok());
+  ASSERT_TRUE(client->Put("key", std::string_view()).ok());
+  EXPECT_EQ(*client->Get("key"), "");
+  const KeyValue puts[] = {{.key = "key", .value = "again"}, {.key = "other", .value = {}}};
+  for (const auto& result : client->MultiPut(puts)) EXPECT_TRUE(result.ok()) << result.status().ToString();
+  EXPECT_EQ(*client->Get("key"), "again");
+  EXPECT_EQ(*client->Get("other"), "");
+}
+
 TEST_P(PutGetDelete, OverwritesWithLargerAndSmallerValues) {
   const auto server = Serve();
   const auto client = Connect();

@@ -151,7 +151,7 @@ class Module(unittest.TestCase):
 
     def test_puts_many_at_once(self):
         client = self.client
-        versions = client.multi_put({"a": "1", b"b": b"x" * 100_000}.items())
+        versions = client.multi_put({"a": "1", b"b": b"x" * 100_000})
         self.assertEqual(client.multi_get_versioned("ab"),
                          [erda.Versioned(b"1", versions[0], None), erda.Versioned(b"x" * 100_000, versions[1], None)])
         self.assertEqual(client.multi_put([]), [])
@@ -178,6 +178,9 @@ class Module(unittest.TestCase):
                          [(b"1", first), (b"2", third)])
         self.assertAlmostEqual(client.ttl("new"), 3600, delta=60)
         self.assertEqual(client.multi_put_if([]), [])
+        with self.assertRaisesRegex(TypeError, "b'old' has no version"):
+            client.multi_put_if([("new", "4", erda.ABSENT), ("old", "4", None)])
+        self.assertEqual(client.get("old"), b"2")
         self.assertRaises(erda.InvalidArgumentError, client.multi_put_if, [("new", "3", 1 << 64)])
         self.assertRaises(erda.InvalidArgumentError, client.multi_put_if, [("", "3", erda.ABSENT)])
 

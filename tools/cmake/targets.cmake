@@ -48,7 +48,7 @@ function(erda_add_program name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   add_executable(${name} ${sources})
   target_compile_options(${name} PRIVATE ${command_line_options})
-  if(NOT DEFINED CMAKE_UNITY_BUILD)  # All of them include the same large headers, for command lines and JSON.
+  if("${CMAKE_UNITY_BUILD}" STREQUAL "")  # All of them include the same large headers, for command lines and JSON.
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   target_link_libraries(${name} PRIVATE erda_program_flags erda::client erda::server ${ARGN})

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from . import affected, checks
 from .counts import of_ctest
+from .plan import JOINED
 from .step import Outcome, Step, check, command, commands, output_of
 
 
@@ -15,8 +16,12 @@ def steps(commit, logs, jobs):
     if formatted:
         found.append(Step("format", "Formatting of the changed files",
                           command("clang-format", "--dry-run", "-Werror", *formatted)))
+    # These files are compiled for the simulator's program alone, or differ there.
+    simulator = any(file.startswith("tests/sim/") or file == "src/base/planted.h" for file in files)
+    targets = ["all", "erda-sim"] if simulator else ["all"]
     found.append(Step("build", "Build: gcc, release", commands([
-        ["cmake", "--preset", "test"], ["cmake", "--build", "--preset", "test", "-j", jobs]])))
+        ["cmake", "--preset", "test", *JOINED],
+        ["cmake", "--build", "--preset", "test", "-j", jobs, "--target", *targets]])))
     found.append(Step("ctest", "Tests of what depends on the changed files",
                       _tests(logs / "changed.xml", jobs, files + removed), needs=("build",), counts_tests=True))
     models = [file for file in files if file.startswith("tests/model/")]

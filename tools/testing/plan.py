@@ -9,22 +9,20 @@ from .step import Outcome, Step, check, command, commands
 
 ASAN = "clang, address and undefined behaviour sanitizers"
 TSAN = "clang, thread sanitizer"
-# A first look joins sixteen sources of a folder at a time, as the sanitizers' builds do. It leaves out the optimization
+# A first look joins sixteen sources of a target at a time, as the sanitizers' builds do. It leaves out the optimization
 # that measured code needs.
 JOINED = ["-D", "CMAKE_UNITY_BUILD=ON", "-D", "CMAKE_UNITY_BUILD_BATCH_SIZE=16", "-D", "ERDA_LTO=OFF"]
-ALONE = ["-U", "CMAKE_UNITY_BUILD*", "-D", "ERDA_LTO=ON"]
 SIMULATOR = "build/tests/erda-sim"
 SEEDS = "tests/regression/seeds"
-SIMULATION = [[SIMULATOR, "--seeds", "3000"], [SIMULATOR, "--list", SEEDS], [SIMULATOR, "--planted"]]
+SIMULATION = [[SIMULATOR, "--seed", "1", "--seeds", "3000"], [SIMULATOR, "--list", SEEDS], [SIMULATOR, "--planted"]]
 
 
 def quick_steps(logs, scratch, jobs, lab):
     """Returns the steps of a first look: build, tests, simulation, installation, a smoke test of the lab."""
     steps = _before(logs, jobs, JOINED)
     steps += [
-        Step("simulation", "Simulation: 300 seeds",
-             command("build/tests/sim_tests", "--gtest_filter=EngineSimulation.EachKindOfRunIsWithoutAFault",
-                     timeout=600, env={"ERDA_SIM_SEEDS": "300"}), needs=("build",), lane="beside"),
+        Step("simulation", "Simulation: 300 seeds", _simulation(logs / "simulation.xml"), needs=("build",), lane="beside",
+             counts_tests=True),
         _install(scratch, "beside"),
     ]
     if lab:
@@ -37,12 +35,14 @@ def quick_steps(logs, scratch, jobs, lab):
 
 def all_steps(logs, scratch, jobs, lab):
     """Returns the steps of every check."""
-    steps = _before(logs, jobs, ALONE, ["all", Path(SIMULATOR).name])
+    steps = _before(logs, jobs, targets=["all", Path(SIMULATOR).name])
     steps += [
         Step("headers", "Each header compiles alone",
              command("cmake", "--build", "build", "--target", "header_check", "-j", jobs), needs=("build",)),
         Step("simulation", "Simulation: 3000 seeds, those that once failed, the planted defects",
              once(commands(SIMULATION, timeout=600), f"{SIMULATION}", [SIMULATOR, SEEDS]), needs=("build",)),
+        Step("new-seeds", "Simulation: 300 new seeds", command(SIMULATOR, "--seeds", "300", timeout=600),
+             needs=("build",)),
         Step("micro", "Instructions of each micro-benchmark, beside the recorded counts", command("tools/micro", timeout=900),
              needs=("build",)),
         _install(scratch),
@@ -71,7 +71,7 @@ def all_steps(logs, scratch, jobs, lab):
     return steps
 
 
-def _before(logs, jobs, options, targets=()):
+def _before(logs, jobs, options=(), targets=()):
     """Returns the steps that both begin with."""
     return [
         Step("scripts", "Scripts parse", check(checks.scripts)),
@@ -101,6 +101,18 @@ def _ctest(build, results, jobs):
         status = log.call(["ctest", "--test-dir", build, "-j", jobs, "--label-exclude", "^(plain|no-sanitizer)$",
                            "--timeout", "120", "--output-on-failure", "--output-junit", results], timeout=1200)
         return _with_status(of_ctest(results), status, log)
+
+    return run
+
+
+def _simulation(results):
+    """Returns a step that simulates runs of each kind, without the simulator's program."""
+
+    def run(log):
+        results.unlink(missing_ok=True)
+        status = log.call(["build/tests/sim_tests", "--gtest_filter=EngineSimulation.EachKindOfRunIsWithoutAFault",
+                           f"--gtest_output=xml:{results}"], timeout=600, env={"ERDA_SIM_SEEDS": "300"})
+        return _with_status(of_google_test([results]), status, log)
 
     return run
 

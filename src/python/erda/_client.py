@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Literal, NamedTuple, Optional
+from typing import Literal, NamedTuple, Optional, Union
 
 from . import _native
 from ._activity import Activity
@@ -156,14 +156,16 @@ class Client:
         with self._lock:
             return self._open().put(as_bytes(key), as_bytes(value), version, milliseconds)
 
-    def multi_put(self, puts: Iterable[tuple[Bytes, Bytes]], *, ttl: Optional[float] = None) -> list[int]:
+    def multi_put(self, puts: Union[Mapping[Bytes, Bytes], Iterable[tuple[Bytes, Bytes]]], *,
+                  ttl: Optional[float] = None) -> list[int]:
         """Stores several values in one call, forever or for `ttl` seconds. Returns their versions, in the order of the
         puts. Puts on one key take effect in that order.
 
-        puts: keys and their values, such as `items()` of a dict.
+        puts: a dict of keys and their values, or pairs.
         Raises the first error, if there is one. Each put has its own outcome, so the others may have taken effect.
         """
-        pairs = [(as_bytes(key), as_bytes(value)) for key, value in puts]
+        pairs = [(as_bytes(key), as_bytes(value))
+                 for key, value in (puts.items() if isinstance(puts, Mapping) else puts)]
         milliseconds = _ttl_in_milliseconds(ttl)
         with self._lock:
             versions = self._open().multi_put(pairs, None, milliseconds)
@@ -177,6 +179,9 @@ class Client:
         puts: keys, their values, and the versions that the keys must have just before their puts.
         """
         conditional = [(as_bytes(key), as_bytes(value), version) for key, value, version in puts]
+        for key, _, version in conditional:
+            if version is None:  # Perhaps the result of a multi_put_if whose condition did not hold.
+                raise TypeError(f"{key!r} has no version; ABSENT stands for that of an absent key")
         milliseconds = _ttl_in_milliseconds(ttl)
         with self._lock:
             return self._open().multi_put([(key, value) for key, value, _ in conditional],
