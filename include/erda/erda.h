@@ -414,6 +414,7 @@ typedef struct erda_server_options {
   int64_t nvm_write_latency_ns;  // For experiments: an additional delay of each write-back to NVM. Default: 0.
   int64_t sync_ms;   // How often the server writes a pool in an ordinary file to its disk; 0: never. Default: 1000.
   uint64_t grow_to;  // A size to which erda-pool resize must be able to grow the pool. 0: by the pool's size.
+  int populate;      // 1: erda_server_open makes all pages of the pool, so that no put waits for one. Default: 0.
 } erda_server_options;
 
 // The limits that erda_server_reload changes [ServerLimits]. Set all fields, and the others to 0: {.size =

@@ -71,6 +71,10 @@ struct ServerOptions {
   // "Growing a pool").
   uint64_t grow_to = 0;
 
+  // Makes all pages of the pool in Open, so that no put waits for the kernel to make one. Open takes up to a second
+  // more for each GiB. Open returns kResourceExhausted if the machine's memory has no room for all of the pool.
+  bool populate = false;
+
   // Limits.
   uint32_t max_clients = 1024;              // Connections to each shard.
   uint32_t slots_per_client = 256;          // Requests in flight for each client and shard, at most 256.

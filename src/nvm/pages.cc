@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 #include "base/bytes.h"
 #include "base/map_shared.h"
@@ -53,20 +54,22 @@ int64_t FaultsOf(Work work) {
 
 }  // namespace
 
-void MakePages(std::span<std::byte> range) {
-  if (range.empty()) return;
+bool MakePages(std::span<std::byte> range) {
+  if (range.empty()) return true;
   const std::span<std::byte> pages = PagesOf(range);
-  (void)::madvise(pages.data(), pages.size(), kPopulateWrite);
+  return ::madvise(pages.data(), pages.size(), kPopulateWrite) == 0;
 }
 
-void MakeLargePages(std::span<std::byte> range) {
+bool MakeLargePages(std::span<std::byte> range) {
   while (!range.empty()) {
     const auto piece = range.first(BytesInLargePage(range));
     // The kernel collapses no memory without a page.
-    if (piece.size() == kLargePage) MakePages(piece.first(1));
-    if (piece.size() < kLargePage || ::madvise(piece.data(), piece.size(), kCollapse) != 0) MakePages(piece);
+    const bool large = piece.size() == kLargePage && MakePages(piece.first(1)) &&
+                       ::madvise(piece.data(), piece.size(), kCollapse) == 0;
+    if (!large && !MakePages(piece)) return false;
     range = range.subspan(piece.size());
   }
+  return true;
 }
 
 // Another thread may store into the range between the calls: its page then stays, and no byte is lost.
@@ -103,6 +106,15 @@ bool KernelEnlarges(const std::string& folder) {
   const bool enlarges = FaultsOf([&] { MakePages(page.subspan(kSmallPage, 1)); }) == 0;
   ::munmap(page.data(), page.size());
   return enlarges;
+}
+
+uint64_t AvailableMemory() {
+  std::ifstream from("/proc/meminfo");
+  for (std::string name; from >> name;) {
+    uint64_t kibibytes = 0;
+    if (name == "MemAvailable:" && from >> kibibytes) return kibibytes * 1024;
+  }
+  return UINT64_MAX;
 }
 
 bool MemoryHasRoomFor(uint64_t bytes) {

@@ -281,6 +281,23 @@ void Pool::MakeReady(uint64_t offset, uint64_t size) {
   if (large_pages() == LargePages::kOnDisk) MakeEnlargedPages(range);
 }
 
+// Asks for room first: a memory that is too small would end programs, this one or others.
+Status Pool::Populate() {
+  const bool in_memory = large_pages() == LargePages::kInMemory;
+  struct stat info {};
+  if (::fstat(view().fd, &info) != 0) return ErrnoStatus("cannot examine it");
+  // Only pages in memory have blocks there. Pages of NVM need no memory.
+  const uint64_t made = in_memory ? static_cast<uint64_t>(info.st_blocks) * 512 : 0;
+  const uint64_t missing = durability_ == Durability::kPowerSafe ? 0 : size() - std::min(size(), made);
+  if (const uint64_t room = AvailableMemory(); missing > room) {
+    return {Code::kResourceExhausted, "populating it takes " + std::to_string(missing) + " bytes of memory, and only " +
+                                          std::to_string(room) + " are free"};
+  }
+  Enlarge(0, size());
+  const bool done = in_memory ? MakeLargePages(bytes_) : MakePages(bytes_);
+  return done ? Status() : ErrnoStatus("cannot make all its pages");
+}
+
 Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
   const std::string& path = options.path;
   if (path.empty()) return Status(Code::kInvalidArgument, "the name of the pool is missing");

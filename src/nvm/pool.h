@@ -30,6 +30,7 @@ struct PoolOptions {
   std::chrono::nanoseconds write_latency{0};  // A delay that is added to each fence with something to wait for.
   // For "dram:": whether any other process can ever map the pool for writing. A file keeps the rights that it has.
   SharedMemory::Writers writers = SharedMemory::Writers::kPeers;
+  bool populate = false;  // FormattedPool calls Populate once it knows that this is a pool.
 };
 
 // Which large pages the kernel can make of a pool's memory.
@@ -72,6 +73,9 @@ class Pool {
   // Makes the pages of a range, large ones where it can. Then the next stores there cause no fault in this process, and
   // few in others. Changes no byte. Takes about a millisecond for a large page. Any thread may call it.
   void MakeReady(uint64_t offset, uint64_t size);
+  // Makes all pages of the pool, large ones where it can, so that no later store causes a fault in this process.
+  // Changes no byte. Takes up to a second for each GiB. Returns kResourceExhausted if they do not fit into the memory.
+  Status Populate();
 
   // Removes the file if this Open created it. The owner calls it when it could not make a pool of the file.
   virtual void RemoveIfCreated() = 0;

@@ -30,6 +30,7 @@ erda_server_options DefaultServerOptions() noexcept {
   options.segment_size = defaults.segment_size;
   options.index_entries = defaults.index_entries;
   options.grow_to = defaults.grow_to;
+  options.populate = defaults.populate ? 1 : 0;
   options.slots_per_client = defaults.slots_per_client;
   options.slot_bytes = defaults.slot_bytes;
   options.reservations_per_client = defaults.reservations_per_client;
@@ -63,6 +64,7 @@ Result<ServerOptions> ToServerOptions(const erda_server_options& options) {
   to.segment_size = options.segment_size;
   to.index_entries = options.index_entries;
   to.grow_to = options.grow_to;
+  to.populate = options.populate != 0;
   to.max_clients = options.max_clients;
   to.slots_per_client = options.slots_per_client;
   to.slot_bytes = options.slot_bytes;

@@ -120,7 +120,8 @@ class Server::Impl {
   Status OpenPool() {
     const auto writers =
         options_.pool_writes == PoolWrites::kNobody ? SharedMemory::Writers::kOwner : SharedMemory::Writers::kPeers;
-    const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency, writers};
+    const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency, writers,
+                                        options_.populate};
     const format::GeometryWish wish{options_.pool_size,    options_.shards,        options_.region_size,
                                     options_.segment_size, options_.index_entries, 0,
                                     options_.grow_to};

@@ -31,14 +31,15 @@ namespace {
 // Lists all fields, to compare them. If a structure gets another field, this does not compile any more. For a function
 // it has whether the function is set.
 auto FieldsOf(const ServerOptions& options) {
-  const auto& [pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, max_clients,
-               slots_per_client, slot_bytes, reservations_per_client, clients_per_token, requests_per_second,
-               connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush, sync, scrub_rate,
-               on_damage, on_event, polling, spin, nvm_write_latency] = options;
-  return std::tuple(pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, max_clients,
-                    slots_per_client, slot_bytes, reservations_per_client, clients_per_token, requests_per_second,
-                    connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush, sync, scrub_rate,
-                    static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin, nvm_write_latency);
+  const auto& [pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, populate,
+               max_clients, slots_per_client, slot_bytes, reservations_per_client, clients_per_token,
+               requests_per_second, connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush,
+               sync, scrub_rate, on_damage, on_event, polling, spin, nvm_write_latency] = options;
+  return std::tuple(pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, populate,
+                    max_clients, slots_per_client, slot_bytes, reservations_per_client, clients_per_token,
+                    requests_per_second, connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush,
+                    sync, scrub_rate, static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin,
+                    nvm_write_latency);
 }
 
 // Returns the numbers of all fields, after each was set to another one. (A field of 4 bytes has 4 bytes of padding.)
@@ -179,6 +180,8 @@ TEST(CServerOptions, EachOptionIsPassedOn) {
   options.segment_size = expected.segment_size = 1004;
   options.index_entries = expected.index_entries = 1005;
   options.grow_to = expected.grow_to = 1017;
+  options.populate = 1;
+  expected.populate = true;
   options.max_clients = expected.max_clients = 1006;
   options.slots_per_client = expected.slots_per_client = 1007;
   options.slot_bytes = expected.slot_bytes = 1008;

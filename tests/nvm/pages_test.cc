@@ -142,6 +142,31 @@ TEST_F(ReadyPoolNoSanitizerTest, StoresIntoReadyBytesOfADramPoolDoNotFault) {
   EXPECT_LE(FaultsOfStores(pool->view().bytes.subspan(kLargePage, 2 * kLargePage)), 2);
 }
 
+// --- Pool::Populate
+
+TEST_F(ReadyPoolNoSanitizerTest, StoresIntoAPopulatedPoolDoNotFault) {
+  for (const std::string& path : {std::string("dram:"), pool_path()}) {
+    const auto pool = MustOpen(path, 4 * kLargePage + kPage);
+    ASSERT_NE(pool, nullptr);
+    const std::span<std::byte> bytes = pool->view().bytes;
+    bytes[kPage] = std::byte{7};
+    ASSERT_TRUE(pool->Populate().ok()) << path;
+    EXPECT_EQ(FaultsOfStores(bytes.subspan(2 * kPage)), 0) << path;
+    EXPECT_EQ(bytes[kPage], std::byte{7});
+  }
+}
+
+TEST_F(ReadyPoolNoSanitizerTest, APoolThatDoesNotFitIntoTheMemoryIsNotPopulated) {
+  const auto pool = MustOpen("dram:", uint64_t{1} << 42);
+  ASSERT_NE(pool, nullptr);
+  const Status status = pool->Populate();
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_NE(status.message().find("takes 4398046511104 bytes of memory, and only "), std::string_view::npos)
+      << status.message();
+}
+
+// --- Pool::MakeReady of a file
+
 // A pool in a file of the temporary folder, which is on a disk or in memory.
 class FilePoolNoSanitizerTest : public ReadyPoolNoSanitizerTest {
  protected:

@@ -60,6 +60,7 @@ const std::map<std::string, std::string> kValues = {{"pool", "'dram:'"},
                                                     {"segment-size", "1048576"},
                                                     {"index-entries", "5000"},
                                                     {"grow-to", "1073741824"},
+                                                    {"populate", "true"},
                                                     {"max-clients", "7"},
                                                     {"slots-per-client", "8"},
                                                     {"slot-bytes", "4096"},
@@ -164,6 +165,8 @@ TEST_F(ConfigTest, WrongTypesAreNamedWithTheirLine) {
   ExpectWrong(Needed() + "[shards]\nn = 1\n", 4, "shards must be an integer");
   ExpectWrong(Needed() + "scrub-rate = 1.5\n", 4, "scrub-rate must be an integer or a string");
   ExpectWrong(Needed() + "polling = 1\n", 4, "polling must be a string");
+  ExpectWrong(Needed() + "populate = 1\n", 4, "populate must be true or false");
+  ExpectWrong(Needed() + "populate = 'yes'\n", 4, "populate must be true or false");
   ExpectWrong(Needed() + "token-file = ['a']\n", 4, "token-file must be a string");
   ExpectWrong("listen = 7700\npool = 'dram:'\n", 1, "listen must be a string or an array of strings");
   ExpectWrong("listen = []\npool = 'dram:'\n", 1, "listen must be a string or an array of strings");

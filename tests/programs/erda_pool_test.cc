@@ -1,5 +1,7 @@
 // erda-pool, and the use of its pools by erda-server.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -11,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "format/geometry.h"
 #include "format/superblock.h"
 #include "paths.h"
@@ -68,6 +71,16 @@ TEST_F(ErdaPoolTest, ServerServesACreatedPool) {
   EXPECT_EQ(json["geometry"]["segment_size"], 256 << 10);
   EXPECT_DOUBLE_EQ(json["geometry"]["usable_share"], format::UsableShare(g));
   EXPECT_FALSE(json.contains("shards"));
+}
+
+TEST_F(ErdaPoolTest, PopulatedPoolHasNoHoles) {
+  const auto holes = [this] {
+    const UniqueFd fd(::open(Pool().c_str(), O_RDONLY | O_CLOEXEC));
+    return ::lseek(fd.get(), 0, SEEK_HOLE) < 64 << 20;
+  };
+  // Blocks that were never written count as holes on a disk. In memory, none was there before.
+  ExpectFine(Do("create", {"--size", "64M", "--populate"}));
+  EXPECT_FALSE(holes());
 }
 
 // The same as in a pool that a server makes.

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -129,6 +130,36 @@ TEST_F(ServerTest, DramPoolNeedsNoFile) {
   ExpectFine(Cli({"put", "key", "value"}));
   EXPECT_EQ(Cli({"get", "key"}).out, "value\n");
   StopServer(*server);
+}
+
+// Returns the kibibytes of shared memory and of files that a process has mapped pages of.
+uint64_t MappedKibibytes(pid_t pid) {
+  std::ifstream from("/proc/" + std::to_string(pid) + "/status");
+  uint64_t sum = 0;
+  for (std::string name; from >> name;) {
+    uint64_t number = 0;
+    if ((name == "RssShmem:" || name == "RssFile:") && from >> number) sum += number;
+  }
+  return sum;
+}
+
+TEST_F(ServerTest, PopulatesAllOfItsPool) {
+  for (const std::string& pool : {std::string("dram:"), Pool()}) {
+    for (const bool populate : {false, true}) {
+      Words words = {"--pool", pool, "--size", "256M", "--listen", Address()};
+      if (populate) words.emplace_back("--populate");
+      const auto server = StartServerWith(words);
+      const uint64_t mapped = MappedKibibytes(server->pid());
+      EXPECT_EQ(mapped >= 256 << 10, populate) << pool << " " << mapped;
+      ExpectFine(Cli({"put", "key", "value"}));
+      StopServer(*server);
+    }
+  }
+}
+
+TEST_F(ServerTest, PoolThatDoesNotFitIntoTheMemoryIsNotPopulated) {
+  ExpectRefused(ServerWith({"--pool", "dram:", "--size", "4T", "--listen", Address(), "--populate"}), 1,
+                "pool dram:: populating it takes 43980465");
 }
 
 TEST_F(ServerTest, TokensComeFromFilesAndAreNeverPrinted) {

@@ -355,6 +355,8 @@ class Servers(unittest.TestCase):
                       {"nvm_write_latency_ns": -1}, {"spin_us": 1 << 63}):
             with self.assertRaises(erda.InvalidArgumentError):
                 erda.Server("dram:", self.address, size=64 << 20, **wrong)
+        with self.assertRaisesRegex(erda.ResourceExhaustedError, "populating it takes"):
+            erda.Server("dram:", self.address, size=1 << 42, populate=True)
         (self.folder / "tokens").write_text("0123456789abcdef\n")
         (self.folder / "tokens").chmod(0o600)
         with erda.Server("dram:", self.address, size=64 << 20, segment_size=64 << 10, region_size=1 << 20,

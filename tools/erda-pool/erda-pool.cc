@@ -43,6 +43,7 @@ struct Arguments {
   erda::format::GeometryWish wish;
   bool json = false;
   bool no_values = false;
+  bool populate = false;
   erda::inspect::Options options;
   erda::tools::SalvageArguments salvage;
   erda::tools::PlanArguments plan;
@@ -74,7 +75,8 @@ int Create(const Arguments& arguments) {
   if (arguments.wish.pool_size == 0)
     return Fail(kProgram, "--size 0 is too small for a pool; erda-pool plan says how large one must be", kExitUsage);
   {
-    const erda::nvm::PoolOptions options{arguments.pool, arguments.wish.pool_size, std::chrono::nanoseconds(0)};
+    const erda::nvm::PoolOptions options{
+        .path = arguments.pool, .size = arguments.wish.pool_size, .populate = arguments.populate};
     const auto made = FormattedPool::Make(options, arguments.wish);
     if (!made.ok()) return FailWith(made.status());
   }
@@ -137,6 +139,9 @@ int main(int argc, char** argv) {
   erda::tools::AddGeometry(*create, arguments.wish.region_size, arguments.wish.segment_size,
                            arguments.wish.index_entries);
   erda::tools::AddGrowTo(*create, arguments.wish.grow_to);
+  create->add_flag(
+      "--populate", arguments.populate,
+      "Make all pages of the file in memory, and write zeroes to its blocks. The pool must fit into the memory");
 
   const CLI::App* info = AddCommand(
       app, "info", "Print a pool's geometry, and whether it was closed cleanly. It reads only the superblocks",

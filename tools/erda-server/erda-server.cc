@@ -104,6 +104,10 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
   erda::tools::AddShards(app, options.shards, "the number of an existing pool, and 1 for a new one");
   erda::tools::AddGeometry(app, options.region_size, options.segment_size, options.index_entries);
   erda::tools::AddGrowTo(app, options.grow_to);
+  app.add_flag(
+      "--populate", options.populate,
+      "Make all pages of the pool before the server serves, so that no put waits for one. The pool must fit into "
+      "the memory; this takes up to a second for each GiB");
 
   const auto limit = [&app](const std::string& name, uint32_t& value, uint32_t low, uint32_t high,
                             const std::string& help) {

@@ -44,10 +44,12 @@ std::optional<std::string> Read(const std::string& path) {
 }
 
 bool TakesMany(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
+bool IsFlag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 bool TakesNumber(const CLI::Option& option) { return option.get_type_name() == "N"; }
 bool TakesSize(const CLI::Option& option) { return option.get_type_name() == "BYTES"; }
 
 std::string_view Wanted(const CLI::Option& option) {
+  if (IsFlag(option)) return "true or false";
   if (TakesMany(option)) return "a string or an array of strings";
   if (TakesNumber(option)) return "an integer";
   return TakesSize(option) ? "an integer or a string" : "a string";
@@ -55,6 +57,10 @@ std::string_view Wanted(const CLI::Option& option) {
 
 // Returns the value as a flag would have it. Returns nothing if the option does not take its type.
 std::optional<std::string> TextOf(const CLI::Option& option, const toml::node& node) {
+  if (IsFlag(option)) {
+    const auto* set = node.as_boolean();
+    return set == nullptr ? std::nullopt : std::optional<std::string>(set->get() ? "true" : "false");
+  }
   if (const auto* number = node.as_integer(); number != nullptr && (TakesNumber(option) || TakesSize(option))) {
     return std::to_string(number->get());
   }
@@ -146,7 +152,9 @@ std::string AsConfigFile(const CLI::App& app) {
     const std::string& name = option->get_lnames().front();
     const std::string& text = values.front();
     int64_t number = 0;
-    if (TakesMany(*option)) {
+    if (IsFlag(*option)) {
+      table.insert(name, text == "true");
+    } else if (TakesMany(*option)) {
       toml::array array;
       for (const std::string& value : values) array.push_back(value);
       table.insert(name, std::move(array));

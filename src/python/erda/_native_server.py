@@ -32,7 +32,8 @@ class _Options(ctypes.Structure):
                 ("shm_access", c_int), ("pool_writes", c_int), ("staging_bytes", c_uint64), ("flush", c_int),
                 ("polling", c_int), ("scrub_rate", c_uint64), ("on_damage", _OnDamage), ("on_damage_user", c_void_p),
                 ("on_event", _OnEvent), ("on_event_user", c_void_p), ("spin_us", c_int64),
-                ("nvm_write_latency_ns", c_int64), ("sync_ms", c_int64), ("grow_to", c_uint64)]
+                ("nvm_write_latency_ns", c_int64), ("sync_ms", c_int64), ("grow_to", c_uint64),
+                ("populate", c_int)]
 
 
 class _Limits(ctypes.Structure):

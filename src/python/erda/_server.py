@@ -69,7 +69,7 @@ class Server:
                  flush: Literal["auto", "server-flush", "read-after-write"] = "auto",
                  scrub_rate: Optional[int] = None, polling: Literal["adaptive", "busy", "sleep"] = "adaptive",
                  spin_us: Optional[int] = None, nvm_write_latency_ns: Optional[int] = None,
-                 sync_ms: Optional[int] = None,
+                 sync_ms: Optional[int] = None, populate: bool = False,
                  on_event: Optional[Callable[[str], object]] = None,
                  on_damage: Optional[Callable[[Optional[bytes]], object]] = None) -> None:
         from . import _native_server  # Imported here, so that clients need no server library.
@@ -95,7 +95,7 @@ class Server:
                      "scrub_rate": scrub_rate},
             choices={"shm_access": choice(_SHM_ACCESS, shm_access, "shm_access"),
                      "pool_writes": choice(_POOL_WRITES, pool_writes, "pool_writes"),
-                     "flush": choice(_FLUSH, flush, "flush"), "polling": choice(POLLING, polling, "polling")})
+                     "flush": choice(_FLUSH, flush, "flush"), "polling": choice(POLLING, polling, "polling"), "populate": int(bool(populate))})
         _servers.add(self)
 
     def start(self) -> None:

@@ -30,6 +30,7 @@ Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::
   const bool create = formatted->pool().created() || blank_device;
   if (blank_device && options.size < formatted->pool().size()) formatted->pool().Narrow(options.size);
   Status status = create ? formatted->Create(wish) : formatted->Check(options.size, wish);
+  if (status.ok() && options.populate) status = formatted->pool().Populate();
   if (status.ok()) return formatted;
   formatted->pool().RemoveIfCreated();
   return Status(status.code(), "pool " + options.path + ": " + std::string(status.message()));
