@@ -1,0 +1,22 @@
+// The names that each record and each checkpoint of a ring has, so that a reader takes no other for its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace erda::journal {
+
+inline constexpr uint32_t kFormatVersion = 1;
+
+using Uuid = std::array<uint8_t, 16>;
+// Random for each journal. No client learns it. A client chooses bytes of records, and could otherwise place a record
+// of its making where the reader looks for the next one. It knows the pool's uuid and can guess the rest.
+using Secret = std::array<uint8_t, 16>;
+
+struct RingIdentity {
+  Uuid uuid;  // The pool's.
+  Secret secret;
+  uint32_t shard;
+};
+
+}  // namespace erda::journal
