@@ -4,11 +4,12 @@
 #include <array>
 #include <cstdint>
 
+#include "journal/uuid.h"
+
 namespace erda::journal {
 
 inline constexpr uint32_t kFormatVersion = 1;
 
-using Uuid = std::array<uint8_t, 16>;
 // Random for each journal. No client learns it. A client chooses bytes of records, and could otherwise place a record
 // of its making where the reader looks for the next one. It knows the pool's uuid and can guess the rest.
 using Secret = std::array<uint8_t, 16>;

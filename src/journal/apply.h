@@ -1,0 +1,26 @@
+// Applies a part of a stream to a pool: to the image at a restart, to the pool file by the checkpointer.
+//
+// A part is applied in the order of its entries. Applying it again, over bytes of any moments since, gives the same
+// bytes: each byte that an entry of the part names gets its last value, and no other byte changes (J1).
+//
+// The bytes may come from a disk and be anything. At the first malformed entry the functions stop and return
+// kCorruption; the entries before it are applied. They own nothing, and any thread may call them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "erda/status.h"
+
+namespace erda::journal {
+
+// REQUIRES: the stream does not lie in the pool.
+Status ApplyToMemory(std::span<const std::byte> stream, std::span<std::byte> pool);
+
+// Writes to a file that is a pool of this size, at the offsets of the entries. Entries that follow each other in the
+// pool go into one write. Does not sync. If a write fails, returns its error and writes nothing more. The file then has
+// some of the part; only applying all of it again mends that.
+Status ApplyToFile(std::span<const std::byte> stream, int fd, uint64_t pool_size);
+
+}  // namespace erda::journal

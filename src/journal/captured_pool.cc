@@ -1,0 +1,43 @@
+#include "journal/captured_pool.h"
+
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace erda::journal {
+
+CapturedPool::CapturedPool(nvm::Pool& image, Stream& stream, std::function<void()> wait)
+    : image_(image), stream_(stream), wait_(std::move(wait)) {
+  bytes_ = image.view().bytes;
+  durability_ = nvm::Durability::kPowerSafe;
+}
+
+MemoryView CapturedPool::view() const {
+  MemoryView view = image_.view();
+  view.bytes = bytes_;  // Narrow may have made it shorter.
+  return view;
+}
+
+Status CapturedPool::Widen(uint64_t /*kept*/, uint64_t size) {
+  return {Code::kInvalidArgument, "a pool with a journal has " + std::to_string(this->size()) +
+                                      " bytes and cannot get " + std::to_string(size) + " while it is open"};
+}
+
+// Other processes may store into the range meanwhile. As on NVM, the medium then has any mixture of old and new bytes.
+void CapturedPool::FlushRange(const std::byte* begin, size_t size) {
+  auto offset = static_cast<uint64_t>(begin - bytes_.data());
+  auto range = std::span(begin, size);
+  if (size >= kZeroesMin && IsZero(range)) {
+    while (!stream_.AppendZeroes(offset, size)) wait_();
+    return;
+  }
+  while (!range.empty()) {
+    const uint64_t piece = FirstPiece(offset, range.size());
+    while (!stream_.Append(offset, range.first(piece))) wait_();
+    offset += piece;
+    range = range.subspan(piece);
+  }
+}
+
+}  // namespace erda::journal
