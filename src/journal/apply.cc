@@ -97,7 +97,6 @@ Status ApplyToMemory(std::span<const std::byte> stream, std::span<std::byte> poo
 Status ApplyToFile(std::span<const std::byte> stream, int fd, uint64_t pool_size) {
   JoinedWrites writes(fd);
   const bool whole = ForEachEntry(stream, pool_size, [&writes](const Entry& entry) {
-    if (!writes.status().ok()) return;
     if (entry.kind == EntryKind::kZeroes) {
       writes.AddZeroes(entry.offset, entry.size);
     } else {

@@ -90,7 +90,7 @@ class ApplyTest : public testing::Test {
     return fd;
   }
   static Bytes BytesIn(const UniqueFd& fd) {
-    Bytes bytes(2 * kPoolBytes);
+    Bytes bytes(8 * kPoolBytes);
     const ssize_t size = ::pread(fd.get(), bytes.data(), bytes.size(), 0);
     bytes.resize(size < 0 ? 0 : static_cast<size_t>(size));
     return bytes;
@@ -143,6 +143,19 @@ TEST_F(ApplyTest, ManyAdjacentEntriesAreAllWritten) {
   const Bytes written = BytesIn(file);
   ASSERT_EQ(written.size(), kPoolBytes);
   for (uint64_t at = 0; at < kPoolBytes; ++at) ASSERT_EQ(written[at], static_cast<std::byte>(at / 32)) << at;
+}
+
+TEST_F(ApplyTest, LongZeroesAreWritten) {
+  constexpr uint64_t kLong = 5 * kPoolBytes;
+  Bytes stream;
+  AddZeroes(&stream, 100, kLong - 200);
+  const UniqueFd file = FileOf(Bytes(kLong, std::byte{'x'}));
+  ASSERT_TRUE(ApplyToFile(stream, file.get(), kLong).ok());
+  const Bytes written = BytesIn(file);
+  ASSERT_EQ(written.size(), kLong);
+  EXPECT_EQ(AsString(written).substr(0, 100), std::string(100, 'x'));
+  EXPECT_TRUE(IsZero(std::span(written).subspan(100, kLong - 200)));
+  EXPECT_EQ(AsString(written).substr(kLong - 100), std::string(100, 'x'));
 }
 
 // The stream is applied up to `applied`, and synced up to `checkpoint`. The kernel wrote each part of the file at any

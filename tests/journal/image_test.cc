@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -91,6 +93,14 @@ TEST_F(ImageTest, NewImageIsZeroesInMemoryOfItsOwnerAlone) {
   const auto image = MustCreate();
   ::umask(mask);
   ASSERT_NE(image, nullptr);
+  EXPECT_EQ(Files(), 2U);
+  for (const char* ending : {"streams", "pool"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat(File(ending).c_str(), &info), 0) << ending;
+    EXPECT_EQ(info.st_mode & 07777, 0600U) << ending;
+    // A full tmpfs must show now, and not as a SIGBUS later. (To look at the bytes would make their pages.)
+    EXPECT_GE(info.st_blocks * 512, info.st_size) << ending;
+  }
   nvm::Pool& pool = image->pool();
   EXPECT_EQ(pool.size(), kPoolBytes);
   EXPECT_TRUE(IsZero(pool.bytes()));
@@ -107,14 +117,6 @@ TEST_F(ImageTest, NewImageIsZeroesInMemoryOfItsOwnerAlone) {
   }
   for (uint32_t shard = 0; shard < kShards; ++shard) {
     for (const std::byte byte : image->StreamMemory(shard)) ASSERT_EQ(byte, static_cast<std::byte>(shard + 1));
-  }
-  EXPECT_EQ(Files(), 2U);
-  for (const char* ending : {"streams", "pool"}) {
-    struct stat info {};
-    ASSERT_EQ(::stat(File(ending).c_str(), &info), 0) << ending;
-    EXPECT_EQ(info.st_mode & 07777, 0600U) << ending;
-    // A full tmpfs must show now, and not as a SIGBUS later.
-    EXPECT_GE(info.st_blocks * 512, info.st_size) << ending;
   }
   EXPECT_EQ(fs::file_size(File("pool")), kPoolBytes) << "a client gets its descriptor, and nothing else is in it";
 }
@@ -193,6 +195,7 @@ TEST_F(ImageTest, ImageThatWasNeverReadyDoesNotCount) {
     const auto image = MustCreate();
     ASSERT_NE(image, nullptr);
     image->pool().view().bytes[100] = std::byte{'x'};
+    image->StreamMemory(0)[5000] = std::byte{'x'};
   }
   EXPECT_TRUE(Fails(Image::Open(Shape()), Code::kNotFound, "never ready"));
   const auto image = MustCreate();
@@ -321,6 +324,19 @@ TEST_F(ImageTest, MemoryWithoutRoomIsRefused) {
   EXPECT_TRUE(Fails(Image::Create(shape), Code::kInvalidArgument, "/proc is not in a tmpfs"));
   shape.folder = folder_.path() / "none";
   EXPECT_TRUE(Fails(Image::Create(shape), Code::kInvalidArgument, "none"));
+}
+
+TEST_F(ImageTest, FullMemoryIsAnErrorAndNoSignal) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
+  ASSERT_EQ(::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=4m"), 0) << std::strerror(errno);
+  EXPECT_TRUE(Fails(Image::Create(Shape()), Code::kResourceExhausted, "has room for 4194304 bytes"));
+  EXPECT_EQ(Files(), 0U);
+  // Others may take the memory after a look at the room.
+  const std::string path = folder_.path() / "file";
+  auto fd = MemoryFile::Open(path, MemoryFile::Use::kNew);
+  ASSERT_TRUE(fd.ok()) << fd.status().ToString();
+  EXPECT_TRUE(Fails(MemoryFile::Make(path, *std::move(fd), 6 << 20), Code::kResourceExhausted, "no memory for"));
+  ASSERT_EQ(::umount(folder_.path().c_str()), 0) << std::strerror(errno);
 }
 
 TEST_F(ImageTest, RemovedImageIsGone) {
