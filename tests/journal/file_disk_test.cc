@@ -163,6 +163,30 @@ TEST_F(FileDiskTest, FileSystemInMemoryIsRefused) {
   ASSERT_EQ(::umount(folder_.path().c_str()), 0) << std::strerror(errno);
 }
 
+TEST_F(FileDiskTest, PageCacheIsUsedWhereTheFileSystemRefusesDirectWrites) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount such a file system";
+  ASSERT_EQ(::mount("ramfs", folder_.path().c_str(), "ramfs", 0, nullptr), 0) << std::strerror(errno);
+  {
+    const AlignedBuffer buffer(8192);
+    Fill(buffer.bytes(), 7);
+    auto disk = FileDisk::Create(path(), kDiskBytes, kAnywhere);
+    ASSERT_TRUE(disk.ok()) << disk.status().ToString();
+    EXPECT_FALSE((*disk)->direct());
+    EXPECT_EQ(FlagsOf(path()) & O_DIRECT, 0);
+    EXPECT_TRUE((*disk)->Write(4096, buffer.bytes()).ok());
+    EXPECT_TRUE((*disk)->Flush().ok());
+    disk->reset();
+    Fill(buffer.bytes(), 1);
+    disk = FileDisk::Open(path(), kAnywhere);
+    ASSERT_TRUE(disk.ok()) << disk.status().ToString();
+    EXPECT_FALSE((*disk)->direct());
+    EXPECT_TRUE((*disk)->Read(0, buffer.bytes()).ok());
+    EXPECT_TRUE(IsZero(buffer.bytes().first(4096)));
+    EXPECT_EQ(buffer.bytes()[4096], std::byte{7});
+  }
+  ASSERT_EQ(::umount(folder_.path().c_str()), 0) << std::strerror(errno);
+}
+
 TEST_F(FileDiskTest, FullFileSystemIsRefusedAndLeftAsItWas) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
   ASSERT_EQ(::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=1m"), 0) << std::strerror(errno);
