@@ -52,10 +52,11 @@ State = namedtuple("State", "word log pend busy puts dels gets ops base ends hel
 
 class Config(erda.Config):
     def __init__(self, puts, gets, dels=0, cuts=0, kills=0, deaths=0, moves=0, fails=False, checkpoints=False, wants={},
-                 others=False, defect=None):
+                 others=False, frees=False, defect=None):
         # checkpoints: the checkpointer runs. fails: a write of the disk may fail. others: other keys are deleted.
+        # frees: the cleaner frees what no entry names.
         super().__init__(puts, gets, dels=dels, cuts=cuts, deaths=deaths, moves=moves, wants=wants, defect=defect)
-        self.kills, self.fails, self.checkpoints, self.others = kills, fails, checkpoints, others
+        self.kills, self.fails, self.checkpoints, self.others, self.frees = kills, fails, checkpoints, others, frees
 
 
 def initial(c):
@@ -369,6 +370,18 @@ def steps(c, s):
             yield "another key's delete uses the slot", write_version(c, s, SLOT, None), ()
     if s.moves < c.moves and idle:
         yield from move_steps(c, s)
+    if c.frees and idle:
+        for a, v in enumerate(s.log):
+            if v is not None and may_free(c, s, a):
+                yield f"cleaner frees {a}", empty(s, a), ()
+
+
+def may_free(c, s, a):
+    """Returns true if the cleaner may free the place of a version that the entry does not name."""
+    if a == SLOT or a in s.word[:2] or any(p.addr == a and p.phase in (2, 6) and c.puts[i][0] == R
+                                           for i, p in enumerate(s.puts)):
+        return False
+    return not waits(s, "commit", a) or c.defect == "frees-what-is-not-held"
 
 
 def may_begin(c, s, idle):
@@ -465,7 +478,7 @@ CONFIGURATIONS = [
     ("inline put, two power cuts", Config(puts(I, P), 2, cuts=2), True),
     ("two inline puts, kill, power cut", Config(puts(I, P, P), 1, cuts=1, kills=1), True),
     ("reserved and inline put, kill, power cut", Config(puts(R, P) + puts(I, P), 1, cuts=1, kills=1), False),
-    ("two reserved puts, a client dies, power cut", Config(puts(R, P, P), 1, cuts=1, deaths=1), True),
+    ("two reserved puts, a client dies, power cut", Config(puts(R, P, P), 1, cuts=1, deaths=1), False),
     ("reserved and inline put, a client dies, power cut", Config(puts(R, P) + puts(I, P), 1, cuts=1, deaths=1), True),
     ("inline and reserved put, a client dies", Config(puts(I, P) + puts(R, P, P), 1, deaths=1), False),
     ("inline put, delete, power cut", Config(puts(I, P), 2, dels=1, cuts=1, others=True), True),
@@ -482,6 +495,9 @@ CONFIGURATIONS = [
     ("inline puts, the disk fails, power cut", Config(puts(I, P, P), 1, cuts=1, fails=True), True),
     ("inline put, cleaner moves, power cut", Config(puts(I, P), 2, cuts=1, moves=1), True),
     ("inline puts, cleaner moves, power cut", Config(puts(I, P, P), 1, cuts=1, moves=1), True),
+    ("inline puts, cleaner frees, power cut", Config(puts(I, P, P), 1, cuts=1, frees=True), True),
+    ("reserved and inline put, cleaner frees, a client dies, power cut",
+     Config(puts(I, P) + puts(R, P), 1, cuts=1, deaths=1, frees=True), True),
     ("inline put, cleaner moves, checkpoints, power cut", Config(puts(I, P), 1, cuts=1, moves=1, checkpoints=True), True),
 ]
 DESIGN = {name: c for name, c, _ in CONFIGURATIONS}
@@ -495,6 +511,7 @@ PLANTED = {
     "slot-before-held": Config(puts(I, P), 2, dels=1, cuts=1, others=True),
     "skips-client-bytes": Config(puts(R, P), 1, cuts=1),
     "skips-moved-copy": Config(puts(I, P), 1, cuts=1, moves=1),
+    "frees-what-is-not-held": Config(puts(I, P, P), 1, cuts=1, frees=True),
     "reuses-before-checkpoint": Config(puts(I, P), 1, cuts=1, checkpoints=True),
     "writes-pool-before-held": Config(puts(I, P, P), 1, cuts=1, checkpoints=True),
     "applies-torn-record": Config(puts(I, P, P), 1, dels=1, cuts=1),
