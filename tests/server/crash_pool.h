@@ -1,5 +1,7 @@
-// NVM that can lose power: two images of one pool. A store changes the volatile image. A cache line that was flushed
-// and then fenced reaches the durable one. A power cut keeps or loses each 8-byte word that differs.
+// NVM that can lose power: two images of one pool. A store changes the volatile image. A word of 8 bytes that was
+// flushed and then fenced reaches the durable one. A power cut keeps or loses each word that differs.
+//
+// NVM flushes whole cache lines. This pool does not: a journal has only the flushed bytes (docs/journal.md).
 #pragma once
 
 #include <algorithm>
@@ -57,7 +59,7 @@ class CrashPool final : public nvm::Pool {
   template <class Kept>
   [[nodiscard]] Images AfterProcessEnd(Kept&& kept) {
     for (const Line& line : pending_) {
-      if (kept()) std::memcpy(durable_.data() + line.first, line.words.data(), kCacheLine);
+      if (kept()) std::memcpy(durable_.data() + line.first, line.words.data(), line.bytes());
     }
     pending_.clear();
     return {std::move(volatile_), std::move(durable_)};
@@ -90,7 +92,7 @@ class CrashPool final : public nvm::Pool {
   [[nodiscard]] Image AfterPowerCut(Kept&& kept) const {
     Image image = durable_;
     for (const Line& line : pending_) {
-      for (size_t i = 0; i < kWords; ++i) {
+      for (size_t i = 0; i < line.count; ++i) {
         if (image[line.first + i] != line.words[i] && kept()) image[line.first + i] = line.words[i];
       }
     }
@@ -108,9 +110,13 @@ class CrashPool final : public nvm::Pool {
 
  private:
   static constexpr size_t kWords = kCacheLine / sizeof(uint64_t);
+  // The flushed words of a cache line.
   struct Line {
     size_t first = 0;
+    size_t count = 0;
     std::array<uint64_t, kWords> words;
+
+    [[nodiscard]] size_t bytes() const { return count * sizeof(uint64_t); }
   };
 
   // Stores the bytes on the medium, and in the lines that are on their way there.
@@ -119,7 +125,7 @@ class CrashPool final : public nvm::Pool {
     for (Line& line : pending_) {
       const uint64_t first = line.first * sizeof(uint64_t);
       const uint64_t from = std::max(first, offset);
-      const uint64_t to = std::min(first + kCacheLine, offset + bytes.size());
+      const uint64_t to = std::min(first + line.bytes(), offset + bytes.size());
       if (from < to) {
         std::memcpy(std::as_writable_bytes(std::span(line.words)).data() + (from - first), &bytes[from - offset],
                     to - from);
@@ -129,16 +135,19 @@ class CrashPool final : public nvm::Pool {
 
   void FlushRange(const std::byte* begin, size_t size) override {
     const auto offset = static_cast<uint64_t>(begin - bytes_.data());
-    for (uint64_t at = AlignDown(offset, kCacheLine); at < offset + size; at += kCacheLine) {
+    const uint64_t end = AlignUp(offset + size, sizeof(uint64_t)) / sizeof(uint64_t);
+    for (uint64_t first = offset / sizeof(uint64_t); first < end;) {
       Line line;
-      line.first = at / sizeof(uint64_t);
-      std::memcpy(line.words.data(), volatile_.data() + line.first, kCacheLine);
+      line.first = first;
+      line.count = std::min(end, AlignDown(first, kWords) + kWords) - first;
+      std::copy_n(volatile_.begin() + static_cast<ptrdiff_t>(first), line.count, line.words.begin());
       pending_.push_back(line);
+      first += line.count;
     }
   }
   void Drain() override {
     if (before_fence) before_fence();
-    for (const Line& line : pending_) std::memcpy(durable_.data() + line.first, line.words.data(), kCacheLine);
+    for (const Line& line : pending_) std::memcpy(durable_.data() + line.first, line.words.data(), line.bytes());
     pending_.clear();
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/planted.h"
+#include "format/superblock.h"
 
 namespace erda::server {
 
@@ -159,7 +160,7 @@ RecoveryReport Recovery::Repair() {
   // before recovery relies on them.
   if (!Planted(Flaw::kFoundNotFlushed)) {
     for (const auto& [begin, end] : touched_) index_.Flush(begin, end - begin);
-    index_.shape().FlushBlocks();
+    nvm_.Flush(format::ShardRecordOffset(shard_), sizeof(format::ShardRecord));
     log_recovery_.FlushFound();
   }
   nvm_.Fence();
