@@ -23,6 +23,7 @@ namespace {
 
 // A new file is filled in pieces of this size.
 constexpr uint64_t kFillPiece = 1 << 20;
+constexpr uint64_t kAllocatedPiece = 1 << 30;
 
 Status InJournal(const std::string& path, Code code, const std::string& what) {
   return {code, "journal " + path + ": " + what};
@@ -114,11 +115,15 @@ Status FileDisk::ChooseDirect() {
 // Allocated blocks that were never written are marked so, and the first write to each of them also changes that mark.
 // So a flush would have more to write. Zeroes written now make all later flushes equal.
 Status FileDisk::Fill(uint64_t size) {
-  for (;;) {
-    const int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(size));
+  // In pieces: a signal ends a call in the middle, and the next call must get further.
+  for (uint64_t at = 0; at < size;) {
+    const uint64_t piece = std::min(kAllocatedPiece, size - at);
+    const int error = ::posix_fallocate(fd_.get(), static_cast<off_t>(at), static_cast<off_t>(piece));
     if (error == EINTR) continue;
-    if (error == 0) break;
-    return ErrnoStatus("cannot allocate " + std::to_string(size) + " bytes for journal " + path_, error);
+    if (error != 0) {
+      return ErrnoStatus("cannot allocate " + std::to_string(size) + " bytes for journal " + path_, error);
+    }
+    at += piece;
   }
   size_ = size;
   const AlignedBuffer zeroes(std::min(kFillPiece, size));
@@ -147,7 +152,8 @@ Status FileDisk::Write(uint64_t offset, std::span<const std::byte> from) {
   for (uint64_t done = 0; done < from.size();) {
     const ssize_t n = ::pwrite(fd_.get(), from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
+    if (n <= 0) {
+      if (n == 0) errno = EIO;
       return flush_.Fail(ErrnoStatus("cannot write journal " + path_ + " at offset " + std::to_string(offset + done)));
     }
     done += static_cast<uint64_t>(n);

@@ -199,7 +199,13 @@ Status Image::Remove(const std::string& folder, const Uuid& uuid) {
   return RemoveFiles(paths, lock->get());
 }
 
-Status Image::Remove() { return RemoveFiles(PathsOf(shape_.folder, shape_.uuid), streams_.fd()); }
+// Once only: the names may belong to the next process's image afterwards.
+Status Image::Remove() {
+  if (removed_) return {};
+  Status status = RemoveFiles(PathsOf(shape_.folder, shape_.uuid), streams_.fd());
+  removed_ = status.ok();
+  return status;
+}
 
 std::span<std::byte> Image::StreamMemory(uint32_t shard) {
   assert(shard < shape_.shards);

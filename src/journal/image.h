@@ -71,6 +71,7 @@ class Image {
   const UniqueFd lock_;
   MemoryFile streams_;
   std::unique_ptr<nvm::Pool> pool_;
+  bool removed_ = false;
 };
 
 }  // namespace erda::journal

@@ -115,11 +115,10 @@ Status CheckMemoryFor(const std::string& folder, uint64_t bytes) {
                                           " bytes, and the image of the pool needs " + std::to_string(bytes) +
                                           "; mount it with a larger size, or use another tmpfs"};
   }
-  const auto pages = static_cast<uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
-  if (bytes / kSmallPage > pages) {
+  // Pages that do not fit would end programs, this one or others.
+  if (const uint64_t available = nvm::AvailableMemory(); bytes > available) {
     return {Code::kResourceExhausted, "the image of the pool needs " + std::to_string(bytes) +
-                                          " bytes, and the machine has a memory of " +
-                                          std::to_string(pages * kSmallPage)};
+                                          " bytes of memory, and only " + std::to_string(available) + " are free"};
   }
   return {};
 }

@@ -39,12 +39,12 @@ Result<std::optional<RecordReader::Found>> RecordReader::At(uint64_t block, cons
   return std::optional(Found{block, *blocks, *record});
 }
 
-Result<std::optional<RecordReader::Found>> RecordReader::FindHeldBeyond(Place end) {
+Result<std::optional<RecordReader::Found>> RecordReader::FindBeyond(Place end, uint64_t epoch) {
   for (uint64_t block = kFirstRecordBlock; block < part_.blocks(); ++block) {
     const auto first = Blocks(block, 1);
     if (!first.ok()) return first.status();
     const auto header = LoadAs<RecordHeader>(*first);
-    if (header.held <= end) continue;
+    if (header.held <= end && header.epoch <= epoch) continue;
     const Expected any_epoch{header.place, 0, UINT64_MAX};
     const auto blocks = ExpectedBlocks(*first, identity_, any_epoch);
     if (!blocks || *blocks > part_.blocks() - block) continue;

@@ -39,9 +39,9 @@ class RecordReader {
   // expected one. Then the stream ends. An error of the disk is no end: the record may be there.
   Result<std::optional<Found>> Next(const RingSpace& space, const Expected& expected);
 
-  // Reads all blocks. Returns a whole record of this ring, live or not, that was written when the stream was held
-  // beyond `end`. Returns nothing if the ring has no such record.
-  Result<std::optional<Found>> FindHeldBeyond(Place end);
+  // Reads all blocks. Returns a whole record of this ring, live or not. It was written when the stream was held beyond
+  // `end`, or in an epoch after this one. Returns nothing if the ring has no such record.
+  Result<std::optional<Found>> FindBeyond(Place end, uint64_t epoch);
 
  private:
   Result<std::optional<Found>> At(uint64_t block, const RingSpace& space, const Expected& expected);

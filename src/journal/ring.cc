@@ -74,13 +74,16 @@ Status Ring::Replay(const Visit& visit) {
 // be live, and the checkpoint may be an older one.
 Status Ring::CheckEnd() const {
   RecordReader reader(*disk_, part_, identity_);
-  const auto found = reader.FindHeldBeyond(end_);
+  const auto found = reader.FindBeyond(end_, epoch());
   if (!found.ok()) return found.status();
   if (!found->has_value()) return {};
-  return {Code::kCorruption,
-          "the ring of shard " + std::to_string(identity_.shard) + " is damaged: its records end at place " +
-              std::to_string(end_) + ", and the one in block " + std::to_string((*found)->block) +
-              " says that the disk held the stream up to place " + std::to_string((*found)->record.held)};
+  const Record& record = (*found)->record;
+  const std::string at = "the ring of shard " + std::to_string(identity_.shard) +
+                         " is damaged: its records end at place " + std::to_string(end_) + " in epoch " +
+                         std::to_string(epoch()) + ", and the one in block " + std::to_string((*found)->block) +
+                         " says that ";
+  if (record.epoch > epoch()) return {Code::kCorruption, at + "epoch " + std::to_string(record.epoch) + " has begun"};
+  return {Code::kCorruption, at + "the disk held the stream up to place " + std::to_string(record.held)};
 }
 
 // The epoch is durable before any record has it. Otherwise a second cut could let it begin twice, with two streams.
@@ -89,7 +92,12 @@ Status Ring::BeginEpoch() {
   assert(held_ == end_);
   CheckpointBlock next = checkpoint_;
   ++next.epoch;
-  return WriteCheckpoint(next);
+  // Both copies: damage to one must not bring the epoch back, since records of it may be acknowledged from now on.
+  for (int copy = 0; copy < 2; ++copy) {
+    if (auto status = WriteCheckpoint(next); !status.ok()) return status;
+    next = checkpoint_;
+  }
+  return {};
 }
 
 Status Ring::Append(Place from, Parts bytes, uint64_t time_us) {
@@ -102,7 +110,9 @@ Status Ring::Write(Place from, Parts bytes, uint64_t time_us) {
   assert(from == end_);
   uint64_t size = 0;
   for (const auto part : bytes) size += part.size();
-  assert(size > 0 && size <= kRecordBytesMax);
+  if (size == 0 || size > kRecordBytesMax) {
+    return {Code::kInternal, "a record cannot have " + std::to_string(size) + " bytes of a stream"};
+  }
   const uint64_t blocks = RecordBlocks(size);
   const auto block = space_.Find(blocks);
   if (!block) {

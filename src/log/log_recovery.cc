@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/planted.h"
+#include "log/region_words.h"
 #include "log/segment_headers.h"
 
 namespace erda::log {
@@ -164,8 +165,10 @@ Status LogRecovery::CheckNamed() const {
 }
 
 void LogRecovery::FlushFound() {
-  // This flushes the words of the other shards, too.
-  nvm_.Flush(format::kRegionTableOffset, shape_.geometry().regions() * sizeof(uint64_t));
+  // Only this shard's words: those of the others may change meanwhile, and a journal would get them in a wrong order.
+  for (uint32_t number = 0; number < shape_.geometry().regions_per_shard; ++number) {
+    nvm_.Flush(RegionWordOffset(shape_.RegionOf(number)), sizeof(uint64_t));
+  }
   for (size_t number = 0; number < found_segments_.size(); ++number) {
     const SegmentId id = IdOf(number);
     // The headers of a settled region were persistent before its word said that it is settled.

@@ -289,7 +289,8 @@ Status Pool::Populate() {
   // Only pages in memory have blocks there. Pages of NVM need no memory.
   const uint64_t made = in_memory ? static_cast<uint64_t>(info.st_blocks) * 512 : 0;
   const uint64_t missing = durability_ == Durability::kPowerSafe ? 0 : size() - std::min(size(), made);
-  if (const uint64_t room = AvailableMemory(); missing > room) {
+  // Single pages take tables, too: 8 bytes for each page, and as much in each process that maps them.
+  if (const uint64_t room = AvailableMemory(); missing + missing / 64 > room) {
     return {Code::kResourceExhausted, "populating it takes " + std::to_string(missing) + " bytes of memory, and only " +
                                           std::to_string(room) + " are free"};
   }

@@ -24,10 +24,35 @@ TEST_F(RingDamageTest, DamagedRecordEndsTheStream) {
   // The third one was written when the second one was held.
   const Status check = ring->CheckEnd();
   EXPECT_EQ(check.code(), Code::kCorruption);
-  EXPECT_EQ(
-      check.message(),
-      "the ring of shard 3 is damaged: its records end at place 4, and the one in block 4 says that the disk held "
-      "the stream up to place 8");
+  EXPECT_EQ(check.message(),
+            "the ring of shard 3 is damaged: its records end at place 4 in epoch 1, and the one in block 4 says that "
+            "the disk "
+            "held the stream up to place 8");
+}
+
+// The records were acknowledged after the epoch had begun.
+TEST_F(RingDamageTest, DamageOfOneCheckpointCopyDoesNotBringAnEpochBack) {
+  for (const uint64_t copy : {0, 1}) {
+    SCOPED_TRACE(copy);
+    ASSERT_TRUE(Ring::Format(disk_, part_, kRingIdentity).ok());
+    auto ring = Open();
+    ASSERT_TRUE(ring->BeginEpoch().ok());
+    ASSERT_TRUE(ring->Write(0, OnePart(AsBytes("one ")), 0).ok());
+    ASSERT_TRUE(AppendTo(*ring, AsBytes("two ")).ok());
+    disk_.bytes()[part_.offset + copy * kDiskBlock] ^= std::byte{1};
+    ring = Open();
+    EXPECT_EQ(ring->epoch(), 2U);
+    EXPECT_EQ(Visited(), "one two ");
+  }
+}
+
+TEST_F(RingDamageTest, RecordOfALaterEpochShowsThatACheckpointIsLost) {
+  Plant(2, 0, 5, AsBytes("late"));
+  const Status check = Open()->CheckEnd();
+  EXPECT_EQ(check.code(), Code::kCorruption);
+  EXPECT_EQ(check.message(),
+            "the ring of shard 3 is damaged: its records end at place 0 in epoch 1, and the one in block 2 says that "
+            "epoch 5 has begun");
 }
 
 TEST_F(RingDamageTest, RecordThatIsNotHeldIsMissedByNone) {
