@@ -40,6 +40,7 @@ class TestStorage {
   }
   void Open(std::unique_ptr<CrashPool> crash_pool, std::function<void()> before_fence) {
     crash_pool_ = crash_pool.get();
+    crash_pool_->whole_lines = true;  // The schemes are for NVM, and never have a journal.
     crash_pool_->before_fence = std::move(before_fence);
     storage_.reset();
     auto pool = SchemePool::Take(std::move(crash_pool), scheme_, settings_);
