@@ -46,7 +46,7 @@ void StoredShape::AddRun(uint32_t region) {
 void StoredShape::StoreBlocks(uint64_t blocks) {
   layout_.SetBlocks(blocks);
   nvm_.Store64(BlocksOffset(), CheckedWord::Of(blocks).raw());
-  FlushBlocks();
+  nvm_.Flush(BlocksOffset(), sizeof(uint64_t));
   PublishBlocks();
 }
 

@@ -47,8 +47,6 @@ class StoredShape {
 
   // The index has this many blocks from now on, persistently after the next fence.
   void StoreBlocks(uint64_t blocks);
-  // The number of blocks is persistent after the next fence.
-  void FlushBlocks() { nvm_.Flush(BlocksOffset(), sizeof(uint64_t)); }
   // Windows are as large as these reaches say from now on, persistently on return. Requires: no window shrinks.
   void StoreReaches(format::Reaches reaches);
 

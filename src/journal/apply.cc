@@ -19,7 +19,7 @@ constexpr std::array<std::byte, 64 << 10> kZeroBytes{};
 
 Status Malformed() { return {Code::kCorruption, "a part of a stream has a malformed entry"}; }
 
-// Joins writes to a file: what follows directly goes into the same call.
+// Joins writes to a file: pieces that follow each other there go into one call.
 class JoinedWrites {
  public:
   explicit JoinedWrites(int fd) : fd_(fd) {}

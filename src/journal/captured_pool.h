@@ -1,4 +1,5 @@
-// The pool that the writer of one shard uses if there is a journal: what the writer flushes goes to the shard's stream.
+// The pool that the writer of one shard uses if the pool has a journal. It copies all that the writer flushes into the
+// shard's stream.
 //
 // The bytes are those of an image, which all shards share. A flush copies its range to the end of the stream, as the
 // range is at that moment. A fence has nothing to do: the stream is in order. So the medium is power-safe for all that

@@ -1,20 +1,18 @@
 #include "journal/file_disk.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/file_system.h"
 #include "journal/aligned_buffer.h"
 
 namespace erda::journal {
@@ -23,20 +21,13 @@ namespace {
 
 // A new file is filled in pieces of this size.
 constexpr uint64_t kFillPiece = 1 << 20;
-constexpr uint64_t kAllocatedPiece = 1 << 30;
 
 Status InJournal(const std::string& path, Code code, const std::string& what) {
   return {code, "journal " + path + ": " + what};
 }
 
-bool IsOnDisk(int fd) {
-  struct statfs info {};
-  return ::fstatfs(fd, &info) != 0 ||
-         (info.f_type != TMPFS_MAGIC && info.f_type != RAMFS_MAGIC && info.f_type != HUGETLBFS_MAGIC);
-}
-
 Status SyncFolderOf(const std::string& path) {
-  const std::string folder = std::filesystem::absolute(path).parent_path();
+  const std::string folder = FolderOf(path);
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0) {
     return ErrnoStatus("cannot write " + folder + ", the folder of the new journal, to its disk");
@@ -82,7 +73,7 @@ Status FileDisk::Begin(FileDiskOptions options) {
   struct stat info {};
   if (::fstat(fd_.get(), &info) != 0) return ErrnoStatus("cannot examine journal " + path_);
   if (!S_ISREG(info.st_mode)) return InJournal(path_, Code::kInvalidArgument, "is not an ordinary file");
-  if (!options.in_memory && !IsOnDisk(fd_.get())) {
+  if (!options.in_memory && IsInMemory(fd_.get())) {
     return InJournal(path_, Code::kInvalidArgument,
                      "is in memory, which survives no power cut; choose a name on a disk");
   }
@@ -115,15 +106,8 @@ Status FileDisk::ChooseDirect() {
 // Allocated blocks that were never written are marked so, and the first write to each of them also changes that mark.
 // So a flush would have more to write. Zeroes written now make all later flushes equal.
 Status FileDisk::Fill(uint64_t size) {
-  // In pieces: a signal ends a call in the middle, and the next call must get further.
-  for (uint64_t at = 0; at < size;) {
-    const uint64_t piece = std::min(kAllocatedPiece, size - at);
-    const int error = ::posix_fallocate(fd_.get(), static_cast<off_t>(at), static_cast<off_t>(piece));
-    if (error == EINTR) continue;
-    if (error != 0) {
-      return ErrnoStatus("cannot allocate " + std::to_string(size) + " bytes for journal " + path_, error);
-    }
-    at += piece;
+  if (const int error = AllocateRange(fd_.get(), 0, size); error != 0) {
+    return ErrnoStatus("cannot allocate " + std::to_string(size) + " bytes for journal " + path_, error);
   }
   size_ = size;
   const AlignedBuffer zeroes(std::min(kFillPiece, size));

@@ -1,4 +1,5 @@
-// The first page of an image's file of streams: what the image is, and whether it counts.
+// The first page of the file with the streams of an image. It names the pool of the image, and says whether the image
+// is complete.
 //
 //   byte 0        8         12    16     32     48          56         64       68   72      80     4096
 //   +------------+---------+-----+------+------+-----------+----------+--------+----+-------+------+---------------+

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "base/bytes.h"
+#include "base/file_system.h"
 #include "base/map_shared.h"
 #include "nvm/pages.h"
 
@@ -30,19 +31,6 @@ Status CheckOwner(const std::string& path, const struct stat& info) {
   if (info.st_uid != ::geteuid()) return {Code::kPermissionDenied, path + " belongs to another user"};
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return {Code::kPermissionDenied, path + " can be read or changed by other users: chmod 600 mends that"};
-  return {};
-}
-
-// Works in pieces: a signal ends a call in the middle, and the next call must get further.
-Status Allocate(const std::string& path, int fd, uint64_t size) {
-  constexpr uint64_t kPiece = 1 << 30;
-  for (uint64_t at = 0; at < size;) {
-    const uint64_t piece = std::min(kPiece, size - at);
-    const int error = ::posix_fallocate(fd, static_cast<off_t>(at), static_cast<off_t>(piece));
-    if (error == EINTR) continue;
-    if (error != 0) return ErrnoStatus("no memory for the " + std::to_string(size) + " bytes of " + path, error);
-    at += piece;
-  }
   return {};
 }
 
@@ -93,7 +81,9 @@ Result<MemoryFile> MemoryFile::Make(const std::string& path, UniqueFd fd, uint64
   // The large pages come first: to join small pages to a large one, the kernel would copy them. The allocation
   // makes the pages that are still missing, or fails.
   nvm::MakeLargePages(file->bytes());
-  if (auto status = Allocate(path, file->fd(), size); !status.ok()) return status;
+  if (const int error = AllocateRange(file->fd(), 0, size); error != 0) {
+    return ErrnoStatus("no memory for the " + std::to_string(size) + " bytes of " + path, error);
+  }
   return file;
 }
 

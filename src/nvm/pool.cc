@@ -2,22 +2,20 @@
 
 #include <fcntl.h>
 #include <libpmem.h>
-#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
 #include <limits>
 #include <string_view>
 #include <utility>
 
 #include "base/boot.h"
 #include "base/bytes.h"
+#include "base/file_system.h"
 #include "base/map_shared.h"
 #include "nvm/pages.h"
 
@@ -65,15 +63,6 @@ Mapping Map(const std::string& path) {
   if (is_pmem == 0) (void)::madvise(at, mapped, MADV_RANDOM);
   return {{static_cast<std::byte*>(at), mapped}, is_pmem != 0};
 }
-
-// Returns true if the file's pages are its only copy: the kernel writes them to no disk.
-bool IsInMemory(int fd) {
-  struct statfs info {};
-  return ::fstatfs(fd, &info) == 0 &&
-         (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC || info.f_type == HUGETLBFS_MAGIC);
-}
-
-std::string FolderOf(const std::string& path) { return std::filesystem::absolute(path).parent_path(); }
 
 // A file or a DAX device, mapped by libpmem.
 class FilePool final : public Pool {
@@ -172,20 +161,6 @@ Result<uint64_t> ExistingSize(const std::string& path, int fd) {
   if (S_ISCHR(info.st_mode)) return uint64_t{0};
   if (!S_ISREG(info.st_mode)) return InPath(path, Code::kInvalidArgument, "is neither a file nor a DAX device");
   return static_cast<uint64_t>(info.st_size);
-}
-
-// Allocates blocks for a range of the file, so that a full disk is an error here and not a SIGBUS later. Keeps the
-// bytes in the range. Works in pieces: a signal ends a call in the middle, and the next call must get further.
-int AllocateRange(int fd, uint64_t begin, uint64_t end) {
-  constexpr uint64_t kPiece = 1 << 30;
-  for (uint64_t at = begin; at < end;) {
-    const uint64_t size = std::min(kPiece, end - at);
-    const int error = ::posix_fallocate(fd, static_cast<off_t>(at), static_cast<off_t>(size));
-    if (error == EINTR) continue;
-    if (error != 0) return error;
-    at += size;
-  }
-  return 0;
 }
 
 Status Allocate(const std::string& path, int fd, uint64_t size) {

@@ -11,8 +11,9 @@ namespace erda {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "erda-test.XXXXXX";
+  // `in`: the folder that gets the new one.
+  explicit TemporaryFolder(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+    std::string name = in / "erda-test.XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + name);
     path_ = name;
   }

@@ -20,9 +20,9 @@
 #include "base/bytes.h"
 #include "base/map_shared.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "journal/apply.h"
 #include "journal/captured_pool.h"
-#include "journal/memory_folder.h"
 #include "nvm/writer.h"
 
 namespace erda::journal {
@@ -85,7 +85,7 @@ class ImageTest : public testing::Test {
     return testing::AssertionFailure() << result.status().ToString();
   }
 
-  const MemoryFolder folder_;
+  const TemporaryFolder folder_{"/dev/shm"};
 };
 
 TEST_F(ImageTest, NewImageIsZeroesInMemoryOfItsOwnerAlone) {

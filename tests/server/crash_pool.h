@@ -1,8 +1,7 @@
 // NVM that can lose power: two images of one pool. A store changes the volatile image. A word of 8 bytes that was
 // flushed and then fenced reaches the durable one. A power cut keeps or loses each word that differs.
 //
-// NVM flushes whole cache lines. This pool does so only if `whole_lines` is set: a journal has only the flushed bytes
-// (docs/journal.md).
+// NVM flushes whole cache lines. This pool does not: a journal has only the flushed bytes (docs/journal.md).
 #pragma once
 
 #include <algorithm>
@@ -65,8 +64,6 @@ class CrashPool final : public nvm::Pool {
     pending_.clear();
     return {std::move(volatile_), std::move(durable_)};
   }
-
-  bool whole_lines = false;
 
   // Called before each fence takes effect. Each point at which a power cut makes a difference lies between two fences.
   std::function<void()> before_fence;
@@ -138,9 +135,8 @@ class CrashPool final : public nvm::Pool {
 
   void FlushRange(const std::byte* begin, size_t size) override {
     const auto offset = static_cast<uint64_t>(begin - bytes_.data());
-    const uint64_t unit = whole_lines ? kCacheLine : sizeof(uint64_t);
-    const uint64_t end = AlignUp(offset + size, unit) / sizeof(uint64_t);
-    for (uint64_t first = AlignDown(offset, unit) / sizeof(uint64_t); first < end;) {
+    const uint64_t end = AlignUp(offset + size, sizeof(uint64_t)) / sizeof(uint64_t);
+    for (uint64_t first = offset / sizeof(uint64_t); first < end;) {
       Line line;
       line.first = first;
       line.count = std::min(end, AlignDown(first, kWords) + kWords) - first;
