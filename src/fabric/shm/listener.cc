@@ -62,6 +62,7 @@ class ShmIncoming final : public Incoming {
     answer.kind = Greeting::kAccept;
     std::vector<int> fds = {beacon_->fd()};
     if (auto status = FillGreeting(options, kAcceptDataMax, &answer, &fds); !status.ok()) return status;
+    fds_.clear();  // All is mapped. A client that has its answer no longer costs them.
     if (auto status = SendGreeting(socket_.get(), answer, fds); !status.ok()) return status;
     auto channel =
         std::make_unique<ShmChannel>(queue, std::move(socket_), ask_, RingMemory(*std::move(rings), ask_.message_depth),
