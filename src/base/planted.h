@@ -66,6 +66,14 @@ enum class Flaw : uint8_t {
   kExpiresInFlight,    // A version still counts although it was in flight when an expired version of its key was freed.
   kFlipNotUndone,      // A flipped bit of an index entry stays.
   kRestNotMended,      // A bit of an index entry stays that flipped while no server ran.
+  // A pool with a journal.
+  kSettledBeforeHeld,   // A version is settled before the medium holds it.
+  kAnsweredBeforeHeld,  // A request is answered before the medium holds what the answer tells.
+  kFreedBeforeHeld,     // A delete frees the entry before the medium holds the tombstone.
+  kPassesADelete,       // A version of a key is published over a tombstone that the medium does not hold.
+  kSlotBeforeHeld,      // A tombstone overwrites another one that the medium does not hold.
+  kCopyNotTaken,        // An entry names a copy that is not in the stream.
+  kZeroesNotTaken,      // A region is free although its zeroes are not in the stream.
   // Growing.
   kSplitNotFlushed,    // A block counts before it is flushed.
   kSplitUnfenced,      // Entries leave a block before the number of blocks is persistent.
@@ -165,6 +173,13 @@ inline constexpr const char* kFlawNames[] = {
     "expires-in-flight",
     "flip-not-undone",
     "rest-not-mended",
+    "settled-before-held",
+    "answered-before-held",
+    "freed-before-held",
+    "passes-a-delete",
+    "slot-before-held",
+    "copy-not-taken",
+    "zeroes-not-taken",
     "split-not-flushed",
     "split-unfenced",
     "split-counted-first",

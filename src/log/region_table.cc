@@ -124,6 +124,10 @@ void RegionTable::Empty(uint32_t head, uint32_t slot) {
 
 void RegionTable::FreeEmptied(uint32_t region) {
   const auto it = std::ranges::find(emptied_, region, &EmptiedRegion::region);
+  // The cleaner's zeroes are not in the stream of the shard's flushes.
+  if (nvm_.holds_later() && !Planted(Flaw::kZeroesNotTaken)) {
+    nvm_.FlushZeroes(shape_.geometry().RegionOffset(region), shape_.geometry().region_size);
+  }
   // If the store gets lost in a crash, the next server's cleaner fills the region with zeroes once more.
   nvm_.Store64(RegionWordOffset(region), RegionWord::Free(it->generation).raw());
   nvm_.Flush(RegionWordOffset(region), sizeof(uint64_t));

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/planted.h"
 #include "format/log_address.h"
+#include "format/log_layout.h"
 
 namespace erda::log {
 
@@ -72,6 +73,19 @@ void ShardLog::OnValueReplaced(const index::EntryChange& change) {
 LogAddress ShardLog::PlaceOfNoObject(uint32_t head) const {
   const auto slot = tails_.OpenSegment(head).none() ? copies_.SlotOf(head) : std::optional(tails_.SlotOf(head));
   return slot ? shape_.geometry().AddressOf(*slot, format::kGranuleBytes) : LogAddress();
+}
+
+void ShardLog::TakeCopies(uint32_t head) {
+  const auto open = copies_.Open(head);
+  if (!nvm_.holds_later() || !open) return;
+  const uint64_t in_region = open->segment * shape_.geometry().segment_size;
+  uint64_t end = format::FirstObjectOffset(open->segment);
+  if (const uint64_t last = copies_.Last(head); last != 0) {
+    const auto view = InspectHeader(head, shape_.geometry().AddressOf(open->slot, in_region + last));
+    end = view.state == format::ObjectState::kNothing ? shape_.geometry().segment_size : last + SpaceOf(view.header);
+  }
+  nvm_.ZeroOut(shape_.SegmentOffset({open->region, open->segment}) + end, shape_.geometry().segment_size - end);
+  nvm_.Fence();
 }
 
 void ShardLog::Empty(uint32_t head, uint32_t slot) {

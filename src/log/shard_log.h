@@ -67,7 +67,9 @@ class ShardLog final : public index::EntryObserver {
 
   // BeginFlight: the version at `address` is in flight from now on. EndFlight: it is settled, or dead.
   void BeginFlight(uint32_t head, format::LogAddress address) {
-    segments_.BeginFlight(objects_.SegmentOf(head, address));
+    const SegmentId id = objects_.SegmentOf(head, address);
+    tails_.BeginFlight(head, id, address);
+    segments_.BeginFlight(id);
   }
   void EndFlight(uint32_t head, format::LogAddress address) {
     const SegmentId id = objects_.SegmentOf(head, address);
@@ -105,6 +107,9 @@ class ShardLog final : public index::EntryObserver {
   void Empty(uint32_t head, uint32_t slot);
   // Frees an emptied region. Requires: all of the region is zeroes, persistently.
   void FreeEmptied(uint32_t region) { regions_.FreeEmptied(region); }
+  // On a pool with a journal, before the first copy into a segment that an earlier server left open. Fills the segment
+  // with zeroes after the last copy that an entry names. The cleaner does so, too, but not in the stream.
+  void TakeCopies(uint32_t head);
 
   // --- Reading (Objects)
 

@@ -44,6 +44,12 @@ class Tails {
   // Returns the tombstone slot of the region to which the head appends. Opens a segment, from this version on, if the
   // head has no open one. Returns nullopt if there is no room for a segment.
   std::optional<Space> TombstoneSlot(uint32_t head, uint64_t version);
+  // Notes that a version at the address, in this segment, is in flight from now on. It may stand in older space: in a
+  // chunk, or in the place of a tombstone.
+  void BeginFlight(uint32_t head, SegmentId id, format::LogAddress address) {
+    Tail& of = At(head);
+    if (id == of.open && shape_.OffsetInSegment(address) < of.mark) ++of.in_flight;
+  }
   // Notes that the space at the address, in this segment, is not in flight any more.
   void EndFlight(uint32_t head, SegmentId id, format::LogAddress address) {
     Tail& of = At(head);

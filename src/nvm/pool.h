@@ -93,6 +93,19 @@ class Pool {
   Status Sync() { return Sync(0, size()); }
   // Returns ok if the name of a file that Open created survives a power cut.
   virtual Status SyncName() { return {}; }
+
+  // Returns true for a pool with a journal (docs/journal.md). A Writer flushes to the end of a stream there, and the
+  // medium gets the bytes after the fence.
+  [[nodiscard]] virtual bool holds_later() const { return false; }
+  // On a pool with a journal: the end of the stream, and the place up to which the medium has it for good. On any other
+  // pool both are 0.
+  [[nodiscard]] virtual uint64_t place() const { return 0; }
+  [[nodiscard]] virtual uint64_t held() const { return 0; }
+  // Waits until the medium holds the stream up to its present end. Returns an error if it never will.
+  virtual Status AwaitHeld() { return {}; }
+  // Returns the pool for the Writer of a shard. A pool with a journal has one for each, since each shard has a stream.
+  [[nodiscard]] virtual Pool& OfShard(uint32_t /*shard*/) { return *this; }
+
   // Returns the boot id of this machine if the pool's unsynced bytes live in its page cache. Returns zeroes if there
   // are no such bytes, or if the boot id is unknown.
   [[nodiscard]] virtual format::BootId boot() const { return {}; }
@@ -102,6 +115,8 @@ class Pool {
   Pool() = default;
   // FlushRange starts to write back the cache lines of a range. Drain waits until they are written back.
   virtual void FlushRange(const std::byte* begin, size_t size) = 0;
+  // The same for a range of zeroes.
+  virtual void FlushZeroes(const std::byte* begin, size_t size) { FlushRange(begin, size); }
   virtual void Drain() = 0;
 
   std::span<std::byte> bytes_;

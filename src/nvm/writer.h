@@ -54,6 +54,12 @@ class Writer {
     flushed_ = true;
     ++counters_.flushes;
   }
+  // The same for a range that is all zeroes.
+  void FlushZeroes(uint64_t offset, uint64_t size) {
+    pool_.FlushZeroes(bytes_.data() + offset, size);
+    flushed_ = true;
+    ++counters_.flushes;
+  }
   void Fence() {
     if (!flushed_) return;
     pool_.Drain();
@@ -69,6 +75,12 @@ class Writer {
 
   // Calls Pool::Sync. It is for the few words without which a pool in an ordinary file could not be repaired.
   Status Sync(uint64_t offset, uint64_t size) { return pool_.Sync(offset, size); }
+
+  // As Pool says.
+  [[nodiscard]] bool holds_later() const { return pool_.holds_later(); }
+  [[nodiscard]] uint64_t place() const { return pool_.place(); }
+  [[nodiscard]] uint64_t held() const { return pool_.held(); }
+  Status AwaitHeld() { return pool_.AwaitHeld(); }
 
   [[nodiscard]] std::span<const std::byte> Bytes(uint64_t offset, uint64_t size) const {
     return bytes_.subspan(offset, size);

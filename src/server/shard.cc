@@ -1,5 +1,6 @@
 #include "server/shard.h"
 
+#include "base/planted.h"
 #include "server/requests/chunk_news.h"
 
 namespace erda::server {
@@ -37,7 +38,7 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       control_(std::move(control)),
       data_(pool, number, control_, options),
       sessions_(std::move(maker), number, control_.counters(), control_.activity(), options),
-      replies_(control_.activity(), clock_),
+      replies_(data_.nvm(), control_.activity(), clock_),
       commits_(data_.versions()),
       inbox_(RequestHandler({pool.geometry(), number, pool.superblock().hash_seed}, options, control_.counters(),
                             data_.versions(), data_.cleaning(), sessions_, replies_, commits_),
@@ -69,7 +70,8 @@ bool Shard::unsettled() const {
 // --- Polls
 
 size_t Shard::Poll() {
-  size_t served = inbox_.WakeForRate();
+  size_t served = data_.versions().holds_later() ? TakeHeld() : 0;
+  served += inbox_.WakeForRate();
   const size_t received = Receive();
   served += received;
   Publish();
@@ -100,6 +102,19 @@ size_t Shard::Tidy(Nanoseconds since) {
   if (parked().awaits_writers()) done += inbox_.WakeForWriter(SIZE_MAX, true);
   Reply();
   return done;
+}
+
+// First settles, then answers: a client that has its answer finds what it has put. Requests that waited for a version
+// of a key go on before later ones arrive.
+size_t Shard::TakeHeld() {
+  const uint64_t held = data_.nvm().held();
+  if (held == held_ && !Planted(Flaw::kSettledBeforeHeld)) return 0;
+  held_ = held;
+  if (data_.keeps_time()) data_.KeepTime();
+  size_t taken = data_.versions().SettleHeld();
+  taken += replies_.AddHeld(held);
+  if (taken > 0 && parked().awaits_writers()) taken += inbox_.WakeForWriter(SIZE_MAX, false);
+  return taken;
 }
 
 size_t Shard::Receive() {

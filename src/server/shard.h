@@ -86,6 +86,9 @@ class Shard {
   Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, const ShardOptions& options,
         ControlMemory control, SessionMaker maker);
 
+  // On a pool with a journal: settles what the medium holds now, and goes on with what waited for that. Returns how
+  // much it did.
+  size_t TakeHeld();
   // The phases of a Poll. Receive, Clean and CloseDoomed return how much they did.
   size_t Receive();
   // Makes the effects of all requests of this Poll persistent and visible together.
@@ -108,6 +111,7 @@ class Shard {
   Inbox inbox_;
   Arrivals arrivals_;
   PersistTimer persist_timer_;
+  uint64_t held_ = 0;  // The place up to which TakeHeld has looked.
   uint32_t polls_since_fence_ = 0;
   uint32_t busy_polls_ = 0;
 };

@@ -11,7 +11,7 @@ constexpr uint64_t kCountStep = 128;
 
 ShardData::ShardData(FormattedPool& pool, uint32_t shard, ControlMemory& control, const ShardOptions& options)
     : pool_(pool),
-      nvm_(pool.pool()),
+      nvm_(pool.pool().OfShard(shard)),
       versions_(nvm_, pool.geometry(), pool.seed(), shard, control.bytes(),
                 VersionsOptions{options.reservations_per_client, options.time, options.note_ahead,
                                 pool.superblock().hash_seed, options.index_grows}),

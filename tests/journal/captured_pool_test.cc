@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -31,7 +32,7 @@ class CapturedPoolTest : public testing::Test {
     auto stream = Stream::Format(memory_.bytes(), Uuid{7}, 0, 0);
     ASSERT_TRUE(stream.ok()) << stream.status().ToString();
     stream_.emplace(*stream);
-    pool_.emplace(*image_, *stream_, [this] {
+    pool_.emplace(*image_, *stream_, held_place_, [this] {
       ++waits_;
       Take();
     });
@@ -45,6 +46,7 @@ class CapturedPoolTest : public testing::Test {
     for (FoundEntry& entry : EntriesIn(pieces, kPoolBytes)) taken_.push_back(std::move(entry));
     for (const auto piece : pieces) EXPECT_TRUE(ApplyToMemory(piece, held_).ok());
     stream_->Release(to);
+    held_place_ = to;
   }
   Entries Taken() {
     Take();
@@ -56,6 +58,7 @@ class CapturedPoolTest : public testing::Test {
   std::optional<CapturedPool> pool_;
   Entries taken_;
   std::vector<std::byte> held_ = std::vector<std::byte>(kPoolBytes);  // The pool as the disk has it.
+  std::atomic<Place> held_place_{0};
   int waits_ = 0;
 };
 
@@ -144,6 +147,28 @@ TEST_F(CapturedPoolTest, FlushWaitsForRoom) {
   writer.ZeroOut(0, kPoolBytes);
   EXPECT_EQ(waits_, before + 1);
   EXPECT_EQ(Taken().back(), FoundEntry::Zeroes(0, kPoolBytes));
+}
+
+TEST_F(CapturedPoolTest, ItsMediumIsBehind) {
+  EXPECT_FALSE(image_->holds_later());
+  EXPECT_TRUE(image_->AwaitHeld().ok());
+  nvm::Writer writer(*pool_);
+  EXPECT_TRUE(writer.holds_later());
+  writer.Store64(0, 5);
+  EXPECT_EQ(writer.place(), 0);
+  writer.Persist(0, 8);
+  EXPECT_EQ(writer.place(), stream_->end());
+  EXPECT_GT(writer.place(), 0);
+  EXPECT_EQ(writer.held(), 0);
+  EXPECT_TRUE(writer.AwaitHeld().ok());
+  EXPECT_EQ(waits_, 1);
+  EXPECT_EQ(writer.held(), writer.place());
+  EXPECT_TRUE(writer.AwaitHeld().ok());
+  EXPECT_EQ(waits_, 1) << "nothing more is to be held";
+  writer.FlushZeroes(4096, 64);
+  (void)Taken();
+  writer.FlushZeroes(4096, 64);
+  EXPECT_EQ(Taken(), Entries{FoundEntry::Zeroes(4096, 64)}) << "short, and known to be zeroes";
 }
 
 // The disk's pool is always what the flushes of the writer made of it.

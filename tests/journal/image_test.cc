@@ -369,7 +369,8 @@ TEST_F(ImageTest, KilledServerLeavesImageAndStream) {
       auto stream = Stream::Open((*image)->StreamMemory(1), Shape().uuid, 1);
       if (!stream.ok()) ::_exit(2);
       // The stream keeps each word many times.
-      CapturedPool pool((*image)->pool(), *stream,
+      const std::atomic<Place> held{0};
+      CapturedPool pool((*image)->pool(), *stream, held,
                         [&] { stream->Release(stream->Cut(stream->released(), kEntrySpaceMax)); });
       nvm::Writer writer(pool);
       for (uint64_t number = 1;; ++number) {

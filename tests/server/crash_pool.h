@@ -2,19 +2,24 @@
 // flushed and then fenced reaches the durable one. A power cut keeps or loses each word that differs.
 //
 // NVM flushes whole cache lines. This pool does not: a journal has only the flushed bytes (docs/journal.md).
+//
+// With streams it is a pool with a journal: the volatile image is the memory, and the durable one is the disk.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/random.h"
+#include "format/superblock.h"
 #include "nvm/pool.h"
+#include "server/stream_disk.h"
 
 namespace erda::server {
 
@@ -33,12 +38,32 @@ class CrashPool final : public nvm::Pool {
   struct Images {
     Image cached;
     Image durable;
+    std::shared_ptr<StreamDisk> streams{};  // Null: the pool has no journal.
   };
   CrashPool(Images images, nvm::Durability durability)
-      : volatile_(std::move(images.cached)), durable_(std::move(images.durable)) {
+      : volatile_(std::move(images.cached)), durable_(std::move(images.durable)), streams_(std::move(images.streams)) {
     bytes_ = std::as_writable_bytes(std::span(volatile_));
     durability_ = durability;
+    if (streams_ == nullptr) return;
+    streams_->Begin(*this, DiskBytes(), [this] {
+      if (before_fence) before_fence();
+    });
   }
+  ~CrashPool() override {
+    if (streams_ != nullptr) streams_->End();
+  }
+  CrashPool(const CrashPool&) = delete;
+  CrashPool& operator=(const CrashPool&) = delete;
+  [[nodiscard]] nvm::Pool& OfShard(uint32_t shard) override {
+    return streams_ == nullptr ? *this : streams_->OfShard(shard);
+  }
+  // Before the mark of a clean close, which vouches for all shards.
+  Status Sync(uint64_t /*offset*/, uint64_t /*size*/) override {
+    if (streams_ != nullptr) streams_->HoldAll(DiskBytes());
+    return {};
+  }
+  void HoldSome(Random& random) { streams_->HoldSome(random, DiskBytes()); }
+  void HoldAll() { streams_->HoldAll(DiskBytes()); }
   [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
   [[nodiscard]] bool created() const override { return false; }
   // A pool that can lose words has no page cache. With a page cache, only processes die, and no machine.
@@ -62,7 +87,8 @@ class CrashPool final : public nvm::Pool {
       if (kept()) std::memcpy(durable_.data() + line.first, line.words.data(), line.bytes());
     }
     pending_.clear();
-    return {std::move(volatile_), std::move(durable_)};
+    if (streams_ != nullptr) streams_->End();
+    return {std::move(volatile_), std::move(durable_), std::exchange(streams_, nullptr)};
   }
 
   // Called before each fence takes effect. Each point at which a power cut makes a difference lies between two fences.
@@ -119,6 +145,8 @@ class CrashPool final : public nvm::Pool {
     [[nodiscard]] size_t bytes() const { return count * sizeof(uint64_t); }
   };
 
+  [[nodiscard]] std::span<std::byte> DiskBytes() { return std::as_writable_bytes(std::span(durable_)); }
+
   // Stores the bytes on the medium, and in the lines that are on their way there.
   void MakeDurable(uint64_t offset, std::span<const std::byte> bytes) {
     std::memcpy(std::as_writable_bytes(std::span(durable_)).data() + offset, bytes.data(), bytes.size());
@@ -135,6 +163,8 @@ class CrashPool final : public nvm::Pool {
 
   void FlushRange(const std::byte* begin, size_t size) override {
     const auto offset = static_cast<uint64_t>(begin - bytes_.data());
+    // Only a shard's own pool flushes into a stream. The superblock is not in the streams.
+    if (streams_ != nullptr && offset >= format::kShardRecordsOffset) return;
     const uint64_t end = AlignUp(offset + size, sizeof(uint64_t)) / sizeof(uint64_t);
     for (uint64_t first = offset / sizeof(uint64_t); first < end;) {
       Line line;
@@ -153,6 +183,7 @@ class CrashPool final : public nvm::Pool {
 
   Image volatile_;
   Image durable_;
+  std::shared_ptr<StreamDisk> streams_;
   std::vector<Line> pending_;  // flushed, not fenced
 };
 

@@ -22,8 +22,9 @@ Kind KindOf(uint64_t seed) {
   if (Random(seed ^ 0x960).Uniform(100) < 6) return Kind::kGrowth;
   if (Random(seed ^ 0x5ca).Uniform(100) < 8) return Kind::kScans;
   if (Random(seed ^ 0xf04e).Uniform(100) < 5) return Kind::kForgeries;
+  if (Random(seed ^ 0x3047).Uniform(100) < 12) return Kind::kJournal;
   // The shares of the other kinds, in percent. Kinds with many keys take longest.
-  constexpr std::array<uint32_t, kKindNames.size() - 6> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
+  constexpr std::array<uint32_t, kKindNames.size() - 7> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
     if (dice < kShares[kind]) return static_cast<Kind>(kind);
@@ -36,7 +37,8 @@ Plan Plan::Of(Kind kind, uint64_t seed) {
   constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,   &Plan::OfFullIndex, &Plan::OfImpatience,
                                   &Plan::OfReports,    &Plan::OfCrashes, &Plan::OfDeletes,   &Plan::OfMoves,
                                   &Plan::OfCollisions, &Plan::OfDecay,   &Plan::OfCleaning,  &Plan::OfConditions,
-                                  &Plan::OfExpiry,     &Plan::OfGrowth,  &Plan::OfScans,     &Plan::OfForgeries};
+                                  &Plan::OfExpiry,     &Plan::OfGrowth,  &Plan::OfScans,     &Plan::OfForgeries,
+                                  &Plan::OfJournal};
   static_assert(kMakers.size() == kKindNames.size());
   Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
   plan.kind = kind;
@@ -488,6 +490,23 @@ Plan Plan::OfForgeries(uint64_t seed) {
   plan.network.memory_windows = true;
   plan.forge_chance = random.Chance(0.5) ? 0.02 : 0.2;
   plan.damage_chance = 0;
+  plan.grow_chance = 0;
+  plan.check_bytes = false;
+  plan.has_room = false;
+  return plan;
+}
+
+Plan Plan::OfJournal(uint64_t seed) {
+  Random random(seed ^ 0x3047a1);
+  constexpr std::array kBases = {&Plan::OfCrashes, &Plan::OfCrashes,  &Plan::OfDeletes,  &Plan::OfDeletes,
+                                 &Plan::OfMoves,   &Plan::OfCleaning, &Plan::OfCleaning, &Plan::OfConditions,
+                                 &Plan::OfExpiry,  &Plan::OfExpiry,   &Plan::OfMixed,    &Plan::OfGrowth};
+  Plan plan = kBases.at(random.Uniform(kBases.size()))(seed);
+  plan.journal = true;
+  constexpr double kChances[] = {0.02, 0.1, 0.5};
+  plan.hold_chance = kChances[random.Uniform(std::size(kChances))];
+  plan.flush_methods.fill(format::FlushMethod::kServerFlush);
+  if (plan.crash_chance > 0 || plan.crash_anywhere_chance > 0) plan.power_cut_share = random.Chance(0.5) ? 0.5 : 0.9;
   plan.grow_chance = 0;
   plan.check_bytes = false;
   plan.has_room = false;

@@ -38,11 +38,12 @@ enum class Kind : uint8_t {
   kExpiry,
   kGrowth,
   kScans,
-  kForgeries
+  kForgeries,
+  kJournal
 };
 inline constexpr std::array kKindNames = {"mixed",   "churn",  "full-index", "impatience", "reports",  "crashes",
                                           "deletes", "moves",  "collisions", "decay",      "cleaning", "conditions",
-                                          "expiry",  "growth", "scans",      "forgeries"};
+                                          "expiry",  "growth", "scans",      "forgeries",  "journal"};
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
@@ -111,6 +112,8 @@ struct Plan {
   double crash_anywhere_chance = 0;  // The server crashes between any two steps.
   double grow_chance = 0;            // The pool grows between a clean close and the next open.
   double power_cut_share = 0;    // The share of crashes with a power cut, which may lose bytes that are not flushed.
+  bool journal = false;          // The pool has a journal: the medium gets all flushes later, in their order.
+  double hold_chance = 0.3;      // The medium of such a pool gets some more, in a step of the server.
   double fence_race_chance = 0;  // The clients go on while the server waits in a fence.
   bool check_bytes = true;       // Checks the bytes written to NVM against docs/benchmarks/results.md.
   double placed_share = 0.5;     // The share of clients whose puts are kPlaced.
@@ -152,6 +155,8 @@ struct Plan {
   static Plan OfScans(uint64_t seed);
   // A client that writes headers into its chunk, with crashes or while the cleaner works.
   static Plan OfForgeries(uint64_t seed);
+  // One of the plans above, on a pool with a journal.
+  static Plan OfJournal(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };
 

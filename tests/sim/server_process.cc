@@ -49,6 +49,7 @@ void ServerProcess::MakePool() {
   images_.cached.resize(plan_.pool_size / sizeof(uint64_t));
   std::memcpy(images_.cached.data(), &superblock, sizeof(superblock));
   images_.durable = images_.cached;
+  if (plan_.journal) images_.streams = std::make_shared<server::StreamDisk>(geometry->shards);
 }
 
 Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
@@ -57,6 +58,7 @@ Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
   crash_pool_ = pool.get();
   crash_pool_->before_fence = [this] {
     if (alone_) return;
+    if (plan_.journal && crash_random_.Chance(plan_.hold_chance)) crash_pool_->HoldSome(crash_random_);
     // A start has few fences, and each of them matters.
     const uint64_t moves = Count(Counter::kCleanMoves);
     const bool moved = std::exchange(moves_fenced_, moves) != moves;
@@ -174,6 +176,8 @@ Status ServerProcess::StartOnce() {
     for (ShardProcess& process : shards_) recovered_ += process.shard->data().Repair();
     Inspect(true);
   }
+  // Nothing is served before the disk holds what the recovery found and stored.
+  if (plan_.journal) crash_pool_->HoldAll();
   for (ShardProcess& process : shards_) process.shard->data().BeginCleaning();
   if (auto status = pool_->MarkOpen(); !status.ok()) return status;
   for (size_t i = 0; i < plan_.ports; ++i) {
@@ -218,10 +222,15 @@ void ServerProcess::Stop() {
 void ServerProcess::Crash() {
   network_.KillNode("server");
   if (crash_random_.Chance(plan_.power_cut_share)) {
-    ++power_cuts_;
-    images_.cached = crash_pool_->AfterPowerCut(crash_random_, ShareKept());
-    images_.durable = images_.cached;
-    if (on_power_cut) on_power_cut();
+    if (plan_.journal) {
+      KeepImages();
+      CutPower();
+    } else {
+      ++power_cuts_;
+      images_.cached = crash_pool_->AfterPowerCut(crash_random_, ShareKept());
+      images_.durable = images_.cached;
+      if (on_power_cut) on_power_cut();
+    }
   } else {
     ++process_deaths_;
     KeepImages();
@@ -232,6 +241,10 @@ void ServerProcess::Crash() {
 void ServerProcess::CutPower() {
   ++power_cuts_;
   const double kept = ShareKept();
+  if (plan_.journal) {
+    images_.streams->CutPower(crash_random_, std::as_writable_bytes(std::span(images_.durable)));
+    images_.cached = images_.durable;
+  }
   for (size_t i = 0; i < images_.durable.size(); ++i) {
     uint64_t& cached = images_.cached[i];
     if (cached != images_.durable[i] && !crash_random_.Chance(kept)) cached = images_.durable[i];
@@ -351,6 +364,7 @@ void ServerProcess::Step(Random& random) {
       const size_t port = random.Uniform(listeners_.size());
       if (auto incoming = listeners_[port]->Poll()) Admit(std::move(incoming), port);
     }
+    if (plan_.journal && random.Chance(plan_.hold_chance)) crash_pool_->HoldSome(random);
     ShardProcess& process = shards_[random.Uniform(shards_.size())];
     if (random.Chance(plan_.cleaner_chance)) process.shard->data().cleaner().Step();
     if (random.Chance(0.02)) process.shard->data().cleaner().Scrub(2000);

@@ -48,6 +48,10 @@ class ServerProcess {
   // Flips a bit of an index entry of a closed pool. Clients stand still until the next server has undone the flip.
   // Returns false if no bit can be flipped now.
   bool FlipIndexBitAtRest(Random& random);
+  // The disk of a pool with a journal gets all that it waits for.
+  void HoldAll() {
+    if (plan_.journal && running()) crash_pool_->HoldAll();
+  }
   [[nodiscard]] bool running() const { return !listeners_.empty(); }
   std::function<void()> on_power_cut;  // called after a power cut has changed the medium
   // Called in each fence of the server. `ends`: a crash comes before this fence is done.

@@ -13,6 +13,7 @@ CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted, bool
   const bool has_room = may_take_last || MayOpenForEarlyCopies(log, wanted.head) || log.copies().Room(wanted.head) > 0;
   if (!segment && has_room) segment = log.copies().Next(wanted.head, wanted.end);
   if (!segment) return NoSegmentOrder{};
+  if (begun) log.TakeCopies(wanted.head);
   return SegmentOrder{.head = wanted.head,
                       .region = segment->region,
                       .generation = segment->generation,

@@ -1,7 +1,9 @@
 #include "server/control/expiry_clock.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <utility>
 
 #include "base/planted.h"
 #include "format/control_block.h"
@@ -24,9 +26,13 @@ void ExpiryClock::Begin() {
 }
 
 uint64_t ExpiryClock::Raise() {
-  const uint64_t now = time_.Micros() / 1000;
+  uint64_t now = time_.Micros() / 1000;
   if (now <= word_) return word_;
-  if (now > noted_) {
+  if (nvm_.holds_later()) {
+    NoteEarly(now);
+    now = std::min(now, noted_);
+    if (now <= word_) return word_;
+  } else if (now > noted_) {
     Note(now + note_ahead_);
     nvm_.Persist(note_at_, sizeof(uint64_t));  // before a reader can see a word up to the note
   }
@@ -36,6 +42,18 @@ uint64_t ExpiryClock::Raise() {
   // value or a later one.
   if (!Planted(Flaw::kTimeNotStored)) std::atomic_ref(*published_).store(word_, std::memory_order_release);
   return word_;
+}
+
+void ExpiryClock::NoteEarly(uint64_t now) {
+  const uint64_t noted = noted_;
+  // Pairs with the thread that writes to the medium: after that, no restart begins before the note.
+  if (next_note_ != 0 && nvm_.held() >= next_place_) noted_ = std::exchange(next_note_, 0);
+  if (next_note_ != 0 || now + note_ahead_ / 2 < noted_) return;
+  const uint64_t held = std::max(noted, noted_);
+  Note(now + note_ahead_);
+  nvm_.Persist(note_at_, sizeof(uint64_t));
+  next_note_ = std::exchange(noted_, held);
+  next_place_ = nvm_.place();
 }
 
 void ExpiryClock::Close() { Note(Raise()); }

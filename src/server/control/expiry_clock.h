@@ -3,7 +3,8 @@
 //
 // The word never falls, not even when the server dies and its machine's wall clock was set back. So the pool keeps a
 // note, the `time` of the shard's record, and the word never passes the note. Before the word would pass it, the shard
-// raises the note and makes it persistent.
+// raises the note and makes it persistent. On a pool with a journal the medium gets the note later, so the shard raises
+// it early. If the medium does not hold it in time, the word stands still.
 //
 // One thread, the shard's, calls it.
 #pragma once
@@ -37,6 +38,8 @@ class ExpiryClock {
 
  private:
   void Note(uint64_t millis);
+  // On a pool with a journal: raises the note if `now` comes near to it.
+  [[gnu::noinline]] void NoteEarly(uint64_t now);
 
   nvm::Writer& nvm_;
   const uint64_t note_at_;
@@ -45,6 +48,8 @@ class ExpiryClock {
   const uint64_t note_ahead_;
   uint64_t word_ = 0;
   uint64_t noted_ = 0;
+  uint64_t next_note_ = 0;   // A note that the medium does not hold yet; or 0.
+  uint64_t next_place_ = 0;  // It holds the note when it holds the stream up to here.
 };
 
 }  // namespace erda::server

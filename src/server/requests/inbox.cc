@@ -50,6 +50,8 @@ void Inbox::Hear(Session& session, uint32_t imm, Nanoseconds seen) {
     return sessions_.Violate(
         session, asks_time ? "a message in a slot where a request waits" : "a request in a slot where another waits");
   }
+  if (session.awaiting_hold >= session.slots) [[unlikely]]
+    return sessions_.Violate(session, "more requests at once than it has slots");
   const Asked asked{session, slot, seen};
   if (asks_time) return handler_.TellTime(asked);
   const Served served = handler_.Serve(asked, After::kNothing);

@@ -3,17 +3,24 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 
 namespace erda::server {
 
 using format::Reply;
 
-void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome) {
-  activity_.CountAnswer(kind, outcome.code);
-  activity_.CountRequest(asked.session.fabric);
+// Inline, since each reply goes through it.
+[[gnu::always_inline]] inline void ReplyBatch::AddFromMemory(const Asked& asked, uint8_t kind) {
   const bool like_last = !answered_.empty() && answered_.back().kind == kind && answered_.back().seen == asked.seen;
   if (!like_last) answered_.push_back({kind, 0, asked.seen});
   ++answered_.back().count;
+  Add(asked.session, asked.slot,
+      std::span(asked.session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply)));
+}
+
+void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome, Undone undone) {
+  activity_.CountAnswer(kind, outcome.code);
+  activity_.CountRequest(asked.session.fabric);
   Reply reply{};
   reply.id = id;
   reply.code = static_cast<uint8_t>(outcome.code);
@@ -24,10 +31,14 @@ void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const O
   reply.number = outcome.number;
   reply.header = outcome.header;
   // The memory is free: the slot's last reply has arrived, or the client could not have sent another request in it.
-  const std::span<std::byte> local =
-      std::span(asked.session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply));
-  std::memcpy(local.data(), &reply, sizeof(reply));
-  Add(asked.session, asked.slot, local);
+  std::memcpy(asked.session.reply_memory.data() + asked.slot * sizeof(Reply), &reply, sizeof(reply));
+  const bool waits = holds_later_ && undone == Undone::kNever && !Planted(Flaw::kAnsweredBeforeHeld);
+  if (waits) return waiting_.Add(asked, kind);
+  AddFromMemory(asked, kind);
+}
+
+size_t ReplyBatch::AddHeld(uint64_t held) {
+  return waiting_.Release(held, [this](const Asked& asked, uint8_t kind) { AddFromMemory(asked, kind); });
 }
 
 void ReplyBatch::Add(Session& session, uint32_t imm, std::span<std::byte> reply) {

@@ -19,6 +19,12 @@ using format::RequestOp;
 
 namespace {
 
+// Returns true if the request changes the key's entry, and may wait for that.
+bool ChangesKey(const Request& request) {
+  const RequestOp op{request.op};
+  return op != RequestOp::kPutDelegated && op != RequestOp::kReport && op != RequestOp::kClean;
+}
+
 bool IsConditional(const Request& request) { return request.condition != static_cast<uint8_t>(Condition::kNone); }
 
 }  // namespace
@@ -33,6 +39,9 @@ bool IsConditional(const Request& request) { return request.condition != static_
   const uint64_t key_hash = HashKey(key, domain_.hash_seed);
   if (domain_.geometry.ShardOf(key_hash) != domain_.shard) return Violation("a key of another shard");
 
+  if (versions_.holds_later() && ChangesKey(request)) {
+    if (const auto deleted = versions_.removing().AwaitedDelete(key, key_hash)) return AwaitsWriter{*deleted};
+  }
   Present present;
   if (IsConditional(request) || request.op == static_cast<uint8_t>(RequestOp::kIncrement)) {
     if (const auto ended = Judge(request, key, key_hash, &present, outcome)) return *ended;
@@ -67,9 +76,12 @@ bool IsConditional(const Request& request) { return request.condition != static_
       *outcome = *put;
       return Replied{};
     }
-    case RequestOp::kDelete:
-      *outcome = versions_.removing().Delete(key, key_hash);
+    case RequestOp::kDelete: {
+      const auto deleted = versions_.removing().Delete(key, key_hash);
+      if (!deleted) return AwaitsWriter{versions_.removing().Awaited(key, key_hash).value()};
+      *outcome = *deleted;
       return Replied{};
+    }
     case RequestOp::kReport:
       versions_.Report(key, key_hash);
       return Replied{};
@@ -117,7 +129,9 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
   }
   const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
   if (!told && outcome.reason != Reason::kNoChunk) sessions_.CountRefused(session.fabric);
-  replies_.AddReply(asked, request.op, request.id, outcome);
+  const bool may_be_undone = versions_.holds_later() && MayBeUndone(request, outcome.code);
+  const Undone undone = may_be_undone ? Undone::kMayBe : Undone::kNever;
+  replies_.AddReply(asked, request.op, request.id, outcome, undone);
   return Replied{};
 }
 

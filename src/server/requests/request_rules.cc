@@ -22,6 +22,21 @@ bool MayWait(const Request& request) {
   }
 }
 
+bool MayBeUndone(const Request& request, Code code) {
+  switch (RequestOp{request.op}) {
+    case RequestOp::kReserve:
+    case RequestOp::kDelegate:
+    case RequestOp::kGiveBack:
+      return code != Code::kConflict;
+    case RequestOp::kPutInline:
+    case RequestOp::kPutStaged:
+    case RequestOp::kPutDelegated:
+      return code == Code::kOk && Ack{request.ack} == Ack::kPlaced;
+    default:
+      return false;
+  }
+}
+
 namespace {
 
 bool ConditionIsSound(const Request& request) {

@@ -34,7 +34,7 @@ bool WriterQueue::CountWake(Awaiting& each, bool looks) {
 bool WriterQueue::IsWriterLate(Awaiting& each, Nanoseconds since) const {
   if (!std::exchange(each.told, true)) return false;
   each.waited += since;
-  if (each.waited < kWriterAwaitedMax || !versions_.judging().IsUndecided(each.present)) return false;
+  if (each.waited < kWriterAwaitedMax || !versions_.judging().AwaitsWriter(each.present)) return false;
   if (!std::exchange(each.overdue, true)) each.next_look = 0;
   return each.looked;
 }

@@ -1,5 +1,5 @@
 // Requests that are undecided: the shard cannot judge them before another client's unfinished version of the key is
-// whole, is superseded, or is taken back.
+// whole, is superseded, or is taken back. On a pool with a journal, they also wait until the medium holds that version.
 //
 // Owns these requests in their order, how long each has waited, and each session's count of them
 // (Session::awaiting_writer). Requires: a client sends nothing else in the slot of a waiting request. The shard forgets

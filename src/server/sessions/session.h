@@ -47,6 +47,7 @@ struct Session {
   std::vector<fabric::WorkRequest> replies;  // Of this Poll, not posted yet.
   uint32_t awaiting_room = 0;                // Requests in the RoomQueue.
   uint32_t awaiting_writer = 0;              // Requests in the WriterQueue.
+  uint32_t awaiting_hold = 0;                // Replies in WaitingReplies.
   struct Held {
     uint32_t imm = 0;
     Nanoseconds seen{0};

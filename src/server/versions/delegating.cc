@@ -63,7 +63,9 @@ std::optional<Outcome> Delegating::Put(std::string_view key, uint64_t key_hash, 
   chunk.tail += space;
   chunk.age = 0;
 
-  Outcome outcome = puts_.Prepare(key, key_hash, value_size, FlagsOf(ack), &version);
+  // A put that has to wait for a delete of its key comes again without a chunk, and waits then.
+  const bool waits = removing_.AwaitedDelete(key, key_hash).has_value();
+  Outcome outcome = waits ? kNone : puts_.Prepare(key, key_hash, value_size, FlagsOf(ack), &version);
   const bool refused = outcome.code != Code::kOk;
   // The object gets a header all the same, and no entry will name it: a walk of the log finds the next one after it.
   if (refused)

@@ -19,6 +19,7 @@
 #include "server/versions/outcome.h"
 #include "server/versions/publish_batch.h"
 #include "server/versions/puts.h"
+#include "server/versions/removing.h"
 
 namespace erda::server {
 
@@ -27,12 +28,13 @@ class Delegating {
   using Address = format::LogAddress;
 
   Delegating(nvm::Writer& nvm, const format::Geometry& geometry, log::ShardLog& log, Counters& counters,
-             VersionNumbers& numbers, PublishBatch& batch, Puts& puts)
+             VersionNumbers& numbers, const Removing& removing, PublishBatch& batch, Puts& puts)
       : nvm_(nvm),
         geometry_(geometry),
         log_(log),
         counters_(counters),
         numbers_(numbers),
+        removing_(removing),
         batch_(batch),
         puts_(puts),
         chunks_(log, geometry) {}
@@ -67,6 +69,7 @@ class Delegating {
   log::ShardLog& log_;
   Counters& counters_;
   VersionNumbers& numbers_;
+  const Removing& removing_;
   PublishBatch& batch_;
   Puts& puts_;
   ChunkTable chunks_;

@@ -13,6 +13,8 @@
 namespace erda::server {
 
 using SessionId = uint32_t;
+// Stands for no session: the shard alone ends the reservation.
+inline constexpr SessionId kNoSession = UINT32_MAX;
 
 struct Reservation {
   uint64_t key_hash = 0;
@@ -24,6 +26,9 @@ struct Reservation {
   bool awaits_commit = false;  // The writer will commit it.
   bool settled = false;        // It is settled, and the table keeps it only until that commit comes.
   bool superseded = false;     // A delete came after it: it no longer counts, even if its value arrives.
+  bool awaits_hold = false;    // It is whole and flushed, and is settled once the medium holds it (HoldQueue).
+  bool overtaken = false;      // On a pool with a journal: a newer version of the key is settled already.
+  bool is_tombstone = false;   // Of a delete that ends once the medium holds the tombstone.
 };
 
 // Finds reservations by key hash or by walking. Not thread-safe.

@@ -43,10 +43,17 @@ Present Judging::Judge(std::string_view key, uint64_t key_hash) {
   }
 }
 
+bool Judging::AwaitsWriter(const Present& present) const {
+  const InFlight& in_flight = reservations_.in_flight();
+  const InFlight::Id id = in_flight.Find(present.key_hash, present.head, present.address);
+  return IsUndecided(present) && in_flight.At(id).session == present.writer && present.writer != kNoSession;
+}
+
 bool Judging::IsUndecided(const Present& present) const {
   const InFlight& in_flight = reservations_.in_flight();
   const InFlight::Id id = in_flight.Find(present.key_hash, present.head, present.address);
   if (id == InFlight::kNone || in_flight.At(id).version != present.version || in_flight.At(id).settled) return false;
+  if (in_flight.At(id).awaits_hold) return true;
   const auto slot = index_.Find(present.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     return entry.entry_word().new_address() == present.address;
   });

@@ -10,28 +10,13 @@
 #include "index/index.h"
 #include "log/shard_log.h"
 #include "server/control/expiry_clock.h"
+#include "server/versions/present.h"
 #include "server/versions/publish_batch.h"
 #include "server/versions/reservations.h"
 #include "server/versions/settling.h"
 #include "server/versions/taking_back.h"
 
 namespace erda::server {
-
-// The present state of a key, by which the shard judges a condition.
-struct Present {
-  enum class State : uint8_t {
-    kAbsent,
-    kThere,
-    kUndecided,  // The newest version is not whole, and may become so. Its put then came before the request at hand.
-    kDamaged     // An entry that may be the key's is damaged, so the server cannot tell.
-  };
-  State state = State::kAbsent;
-  uint64_t version = 0;  // Of kThere; of kUndecided: the version that decides.
-  format::LogAddress address;
-  uint32_t head = 0;      // The head of `address`.
-  uint64_t key_hash = 0;  // of kUndecided
-  SessionId writer = 0;   // of kUndecided
-};
 
 class Judging {
  public:
@@ -48,8 +33,10 @@ class Judging {
   // (I13) An expired value is absent. Requires: key_hash is the key's and belongs to this shard.
   Present Judge(std::string_view key, uint64_t key_hash);
   // Returns true if the judgement is still right, as far as that is known without a look at the value. Requires: the
-  // judgement was kUndecided.
+  // judgement was kUndecided, or a delete waits for the version.
   [[nodiscard]] bool IsUndecided(const Present& present) const;
+  // Returns true if IsUndecided is, and a client has still to write the value: the medium alone does not decide.
+  [[nodiscard]] bool AwaitsWriter(const Present& present) const;
 
  private:
   index::Index& index_;

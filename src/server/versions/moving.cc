@@ -16,6 +16,7 @@ using format::ObjectState;
 using format::ObjectView;
 
 bool Moving::Move(AllPublished /*proof*/, uint64_t key_hash, Address from, Address to) {
+  if (settling_.holds_later()) TakeCopy(geometry_.HeadOf(key_hash), to);
   const auto slot = index_.mender().FindMended(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     if (Planted(Flaw::kMovesUnchecked)) return true;
     if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == from) return true;
@@ -26,6 +27,14 @@ bool Moving::Move(AllPublished /*proof*/, uint64_t key_hash, Address from, Addre
   const EntryWord moved = Planted(Flaw::kMovesUnchecked) ? word.TakenBackTo(to, true) : word.Moved(from, to);
   index_.StoreWordLazily(*slot, moved);
   return true;
+}
+
+// The cleaner's writer is not in the stream. All copies go there, also those that no entry will name: a walk of the log
+// comes from one object to the next.
+void Moving::TakeCopy(uint32_t head, Address at) {
+  const ObjectView view = log_.InspectHeader(head, at);
+  if (view.state == ObjectState::kNothing || Planted(Flaw::kCopyNotTaken)) return;
+  nvm_.Flush(log_.OffsetOf(head, at), SpaceOf(view.header));
 }
 
 // No object of the key is there, so entry and reader know only that the value is damaged. They know the same of any
@@ -39,7 +48,9 @@ bool Moving::SetAside(AllPublished /*proof*/, Slot slot, uint32_t head, uint32_t
     const ObjectView view = log_.InspectHeader(head, newest);
     if (IsVersionOf(index_, slot, view)) {
       settling_.SettleCurrent(slot, view.header.key_hash);
-      if (!index_.WordAt(slot).settled()) taking_back_.TakeBackAbandoned(slot, view.header.key_hash);
+      const bool waits =
+          settling_.holds_later() && taking_back_.FindWriter(slot, view.header.key_hash) != InFlight::kNone;
+      if (!index_.WordAt(slot).settled() && !waits) taking_back_.TakeBackAbandoned(slot, view.header.key_hash);
       return true;
     }
     index_.StoreWordLazily(slot, entry.entry_word().Settled());

@@ -13,6 +13,7 @@
 #include "format/object.h"
 #include "index/index.h"
 #include "log/shard_log.h"
+#include "nvm/writer.h"
 #include "server/control/counters.h"
 #include "server/versions/all_published.h"
 #include "server/versions/settling.h"
@@ -25,9 +26,10 @@ class Moving {
   using Address = format::LogAddress;
   using Slot = index::Slot;
 
-  Moving(index::Index& index, log::ShardLog& log, const format::Geometry& geometry, const HashSeed& hash_seed,
-         Counters& counters, Settling& settling, TakingBack& taking_back)
-      : index_(index),
+  Moving(nvm::Writer& nvm, index::Index& index, log::ShardLog& log, const format::Geometry& geometry,
+         const HashSeed& hash_seed, Counters& counters, Settling& settling, TakingBack& taking_back)
+      : nvm_(nvm),
+        index_(index),
         log_(log),
         geometry_(geometry),
         hash_seed_(hash_seed),
@@ -54,7 +56,10 @@ class Moving {
 
  private:
   void StoreAside(Slot slot, uint32_t head, Address from);
+  // On a pool with a journal: takes the cleaner's copy into the shard's stream.
+  void TakeCopy(uint32_t head, Address at);
 
+  nvm::Writer& nvm_;
   index::Index& index_;
   log::ShardLog& log_;
   const format::Geometry& geometry_;

@@ -22,6 +22,18 @@ bool PublishBatch::LooksClaimed(uint64_t key_hash, const Found& found) const {
   });
 }
 
+void PublishBatch::AddHold(const NewVersion& version) {
+  Reservation reservation;
+  reservation.key_hash = version.header.key_hash;
+  reservation.version = version.header.version;
+  reservation.address = version.space.address;
+  reservation.head = version.head;
+  reservation.bytes = SpaceOf(version.header);
+  reservation.session = kNoSession;
+  reservation.awaits_hold = true;
+  reserved_.push_back(reservation);
+}
+
 void PublishBatch::PublishAndSettle() {
   const Settling::Flushed flushed = settling_.FlushDue();
   if (!puts_.empty()) PublishPuts();
@@ -39,7 +51,10 @@ void PublishBatch::PublishPuts() {
   index_.Publish([this](index::Publishing& publishing) {
     for (const Put& put : puts_) StoreEntry(put, publishing);
   });
-  for (const Reservation& reservation : reserved_) reservations_.Begin(reservation);
+  for (const Reservation& reservation : reserved_) {
+    const InFlight::Id id = reservations_.Begin(reservation);
+    if (reservation.awaits_hold) settling_.AwaitHold(id);
+  }
   puts_.clear();
   claims_.clear();
   reserved_.clear();

@@ -40,7 +40,11 @@ class PublishBatch {
 
   // Adds a put whose value is there. Requires: its object is flushed. The batch is not full, and the put is not
   // claimed.
-  void Add(const NewVersion& version) { AddPut(version, false); }
+  void Add(const NewVersion& version) {
+    AddPut(version, settling_.holds_later());
+    if (settling_.holds_later()) [[unlikely]]
+      AddHold(version);
+  }
   // Adds a put whose session has still to write the value. Requires: its header and key are flushed.
   void Add(const NewVersion& version, const Reservation& reservation) {
     AddPut(version, true);
@@ -71,7 +75,7 @@ class PublishBatch {
   struct Put {
     NewVersion version;
     uint32_t bytes = 0;        // the space of the version
-    bool is_reserved = false;  // its session has still to write the value
+    bool is_reserved = false;  // it stays unsettled, in flight
   };
   // The part of the index that a put claims. It is not in Put, since IsClaimed reads all claims.
   struct Claim {
@@ -86,6 +90,8 @@ class PublishBatch {
     if (!version.replaces) [[unlikely]]
       claims_.back().home = index_.layout().HomeOf(version.header.key_hash);
   }
+  // Lets the put be in flight, for the shard alone, until the medium holds it.
+  void AddHold(const NewVersion& version);
   void PublishAndSettle();
   void PublishPuts();
   // Describes a new entry. Persistent after the next fence.
@@ -99,7 +105,7 @@ class PublishBatch {
   Settling& settling_;
   std::vector<Put> puts_;
   std::vector<Claim> claims_;          // one for each put
-  std::vector<Reservation> reserved_;  // one for each put that is reserved
+  std::vector<Reservation> reserved_;  // one for each put that stays in flight
 };
 
 }  // namespace erda::server

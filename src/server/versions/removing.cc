@@ -1,8 +1,9 @@
 #include "server/versions/removing.h"
 
+#include <algorithm>
+
 #include "base/planted.h"
 #include "server/versions/find_key.h"
-#include "server/versions/new_version.h"
 
 namespace erda::server {
 
@@ -22,40 +23,56 @@ using format::Reason;
 // Versions in flight are marked as superseded (I4), and after a restart nothing is in flight. So the tombstone is
 // needed only during its delete, and its region keeps one slot for it. A delete needs no space, not even in a full
 // pool.
-Outcome Removing::Delete(std::string_view key, uint64_t key_hash) {
+//
+// On a pool with a journal the tombstone waits until the medium holds it (EndDelete). Meanwhile it is in flight.
+std::optional<Outcome> Removing::Delete(std::string_view key, uint64_t key_hash) {
   const Found found = FindKey(batch_.Publish(), index_, log_, key, key_hash);
   const auto slot = found.entry;
-  if (!slot && found.damaged) return {Code::kCorruption, Reason::kDamaged, {}, 0, {}};
-  if (!slot) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
+  if (!slot && found.damaged) return Outcome{Code::kCorruption, Reason::kDamaged, {}, 0, {}};
+  if (!slot) return Outcome{Code::kNotFound, Reason::kNone, {}, 0, {}};
   settling_.SettleCurrent(*slot, key_hash);
   // A get finds the newest whole version, which may be an older one. It is a value, or a value that has expired.
   if (!index_.WordAt(*slot).settled()) settling_.SweepKey(batch_.Publish(), key_hash);
-  if (!HasVisibleVersion(*slot)) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
+  if (settling_.holds_later() && Awaited(key, key_hash)) return std::nullopt;
+  if (!HasVisibleVersion(*slot)) return Outcome{Code::kNotFound, Reason::kNone, {}, 0, {}};
 
-  const Outcome outcome = Entomb(*slot, key, key_hash);
+  NewVersion tombstone;
+  const Outcome outcome = Entomb(*slot, key, key_hash, &tombstone);
   if (outcome.code != Code::kOk) return outcome;
   if (!Planted(Flaw::kCommitAfterDelete)) reservations_.Supersede(key, key_hash);
-  index_.Free(*slot);
   counters_.Add(Counter::kDeletes);
+  if (!settling_.holds_later() || Planted(Flaw::kFreedBeforeHeld)) {
+    index_.Free(*slot);
+    return outcome;
+  }
+  Reservation reservation;
+  reservation.key_hash = key_hash;
+  reservation.version = tombstone.header.version;
+  reservation.address = tombstone.space.address;
+  reservation.head = tombstone.head;
+  reservation.bytes = SpaceOf(tombstone.header);
+  reservation.session = kNoSession;
+  reservation.is_tombstone = true;
+  tombstones_.push_back(reservations_.Begin(reservation));
+  settling_.AwaitHold(tombstones_.back());
   return outcome;
 }
 
-Outcome Removing::Entomb(Slot slot, std::string_view key, uint64_t key_hash) {
+Outcome Removing::Entomb(Slot slot, std::string_view key, uint64_t key_hash, NewVersion* tombstone) {
   const uint64_t number = numbers_.Next();
-  NewVersion tombstone;
-  tombstone.slot = slot;
-  tombstone.head = log_.HeadOf(index_.At(slot));
-  const auto space = log_.TombstoneSlot(tombstone.head, number);
-  if (!space) return {Code::kResourceExhausted, Reason::kLogFull, {}, tombstone.head, {}};
-  tombstone.space = *space;
+  tombstone->slot = slot;
+  tombstone->head = log_.HeadOf(index_.At(slot));
+  const auto space = log_.TombstoneSlot(tombstone->head, number);
+  if (!space) return {Code::kResourceExhausted, Reason::kLogFull, {}, tombstone->head, {}};
+  tombstone->space = *space;
   const EntryWord word = index_.WordAt(slot);
-  MakeHeader(log_, &tombstone, ObjectKind::kTombstone, key, key_hash, 0, ObjectHeader::kPersistedFlag, number,
+  MakeHeader(log_, tombstone, ObjectKind::kTombstone, key, key_hash, 0, ObjectHeader::kPersistedFlag, number,
              word.new_address().raw());
-  const uint32_t checksum = format::ObjectChecksum(tombstone.header, {});
-  WriteHeaderAndKey(nvm_, tombstone, key, &checksum);
+  const uint32_t checksum = format::ObjectChecksum(tombstone->header, {});
+  WriteHeaderAndKey(nvm_, *tombstone, key, &checksum);
   // (I3) The tombstone is persistent before the entry names it.
-  if (!Planted(Flaw::kTombstoneNotFlushed)) nvm_.Persist(tombstone.space.offset, SpaceOf(tombstone.header));
-  if (!Planted(Flaw::kNoTombstone)) index_.StoreWord(slot, word.Published(tombstone.space.address));
+  if (!Planted(Flaw::kTombstoneNotFlushed)) nvm_.Persist(tombstone->space.offset, SpaceOf(tombstone->header));
+  if (!Planted(Flaw::kNoTombstone)) index_.StoreWord(slot, word.Published(tombstone->space.address));
   return {Code::kOk, Reason::kNone, {}, 0, {}};
 }
 
@@ -94,6 +111,61 @@ bool Removing::Expire(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, 
   index_.Free(*slot);
   counters_.Add(Counter::kExpired);
   return true;
+}
+
+// --- On a pool with a journal
+
+namespace {
+
+Present PresentOf(const Reservation& reservation) {
+  return {Present::State::kUndecided, reservation.version,  reservation.address,
+          reservation.head,           reservation.key_hash, reservation.session};
+}
+
+}  // namespace
+
+std::optional<Present> Removing::NewestAwaited(std::string_view key, uint64_t key_hash) const {
+  const Reservation* newest = nullptr;
+  reservations_.in_flight().ForEachOf(key_hash, [&](InFlight::Id /*id*/, const Reservation& other) {
+    if (!other.awaits_hold || other.settled || (newest != nullptr && newest->version > other.version)) return;
+    if (log_.InspectHeader(other.head, other.address).key == key) newest = &other;
+  });
+  return newest == nullptr ? std::nullopt : std::optional(PresentOf(*newest));
+}
+
+std::optional<Present> Removing::AwaitedDelete(std::string_view key, uint64_t key_hash) const {
+  if (tombstones_.empty() || Planted(Flaw::kPassesADelete)) return std::nullopt;
+  for (const InFlight::Id id : tombstones_) {
+    const Reservation& tombstone = reservations_.in_flight().At(id);
+    const bool same =
+        tombstone.key_hash == key_hash && log_.InspectHeader(tombstone.head, tombstone.address).key == key;
+    if (same) return PresentOf(tombstone);
+  }
+  return std::nullopt;
+}
+
+std::optional<Present> Removing::AwaitedInSlot(uint32_t head) const {
+  if (Planted(Flaw::kSlotBeforeHeld)) return std::nullopt;
+  for (const InFlight::Id id : tombstones_) {
+    const Reservation& tombstone = reservations_.in_flight().At(id);
+    if (tombstone.head == head && log_.tails().IsAppendedTo(head, geometry_.SlotOf(tombstone.address))) {
+      return PresentOf(tombstone);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Present> Removing::Awaited(std::string_view key, uint64_t key_hash) const {
+  if (auto newest = NewestAwaited(key, key_hash)) return newest;
+  return AwaitedInSlot(log_.HeadOf(key_hash));
+}
+
+void Removing::EndDelete(const Reservation& tombstone) {
+  std::erase_if(tombstones_, [&](InFlight::Id id) { return &reservations_.in_flight().At(id) == &tombstone; });
+  const auto slot = index_.mender().FindMended(tombstone.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+    return entry.entry_word().new_address() == tombstone.address;
+  });
+  if (slot) index_.Free(*slot);
 }
 
 }  // namespace erda::server

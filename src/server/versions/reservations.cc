@@ -14,17 +14,37 @@ void Reservations::Grant(SessionId session) {
   ++granted_[session];
 }
 
-void Reservations::Begin(const Reservation& reservation) {
-  in_flight_.Add(reservation);
+Reservations::Id Reservations::Begin(const Reservation& reservation) {
+  const Id id = in_flight_.Add(reservation);
   log_.BeginFlight(reservation.head, reservation.address);
   log_.Hold(reservation.head, reservation.address);
+  return id;
+}
+
+void Reservations::AwaitHold(Id id) {
+  in_flight_.At(id).awaits_hold = true;
+  if (!in_flight_.At(id).awaits_commit) Disown(id);
+}
+
+void Reservations::Overtake(uint64_t key_hash, uint64_t version) {
+  in_flight_.ForEachOf(key_hash, [&](Id id, const Reservation& reservation) {
+    if (reservation.version < version) in_flight_.At(id).overtaken = true;
+  });
+}
+
+void Reservations::Disown(Id id) {
+  Reservation& reservation = in_flight_.At(id);
+  reservation.awaits_commit = false;
+  if (reservation.session == kNoSession) return;
+  --granted_[reservation.session];
+  reservation.session = kNoSession;
 }
 
 void Reservations::Settle(Id id) {
   Reservation& reservation = in_flight_.At(id);
   reservation.settled = true;
   log_.EndFlight(reservation.head, reservation.address);
-  counters_.Add(Counter::kSettled);
+  if (!reservation.awaits_hold) counters_.Add(Counter::kSettled);  // otherwise it was counted when it began to wait
   if (!reservation.awaits_commit) End(id);
 }
 
@@ -41,7 +61,7 @@ void Reservations::Supersede(std::string_view key, uint64_t key_hash) {
 
 Reservation Reservations::Remove(Id id) {
   const Reservation gone = in_flight_.At(id);
-  --granted_[gone.session];
+  if (gone.session != kNoSession) --granted_[gone.session];
   in_flight_.Remove(id);
   return gone;
 }

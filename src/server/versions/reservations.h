@@ -33,9 +33,16 @@ class Reservations {
   // Returns a number such that sessions from it on were granted no reservation.
   [[nodiscard]] size_t sessions() const { return granted_.size(); }
 
-  // Lets the reservation be in flight from now on. Requires: it was granted, and its entry names its version,
-  // persistently.
-  void Begin(const Reservation& reservation);
+  // Lets the reservation be in flight from now on. Requires: it was granted, unless it is of no session. Its entry
+  // names its version, persistently.
+  Id Begin(const Reservation& reservation);
+  // The version is whole and flushed, and waits until the medium holds it. A session from which nothing is to come has
+  // one reservation less from now on.
+  void AwaitHold(Id id);
+  // A version of the key is settled: older ones in flight are overtaken.
+  void Overtake(uint64_t key_hash, uint64_t version);
+  // The session has sent its commit, or is gone. The reservation stays in flight, and belongs to no session any more.
+  void Disown(Id id);
   [[nodiscard]] const InFlight& in_flight() const { return in_flight_; }
   // Calls visit(const Reservation&) for each reservation that holds its place in the log. Some are not in flight any
   // more.

@@ -17,6 +17,7 @@ void Settling::SettleUnsettled(Slot slot, uint64_t key_hash) {
   const EntryWord word = entry.entry_word();
   const uint32_t head = log_.HeadOf(entry);
   if (Planted(Flaw::kSettledNotWhole)) return chain_.StoreSettled(slot, word);
+  if (holds_later()) return (void)AwaitHoldIfWhole(key_hash, head, word.new_address());
   if (!chain_.MakePersistentIfWhole(head, word.new_address())) return;
   chain_.StoreSettled(slot, word);
   reservations_.SettleAt(key_hash, head, word.new_address());
@@ -52,10 +53,16 @@ std::optional<Outcome> Settling::EndCommit(AllPublished /*proof*/, const Commit&
     if (!commit.whole) return Outcome{Code::kCorruption, Reason::kNotWhole, commit.address, commit.head, {}};
     // (I2) Pairs with the flush of BeginCommit: persistent before it is settled, and before its writer hears of it.
     if (!Planted(Flaw::kCommitUnfenced)) FenceSince(commit.fences);
-    counters_.Add(Counter::kSettled);
-    if (!Enter(reservation)) return Outcome{Code::kCorruption, Reason::kDamaged, commit.address, commit.head, {}};
+    if (!reservation.awaits_hold) counters_.Add(Counter::kSettled);
+    const bool entered = holds_later() || Enter(reservation);
+    if (!entered) return Outcome{Code::kCorruption, Reason::kDamaged, commit.address, commit.head, {}};
   }
-  reservations_.End(id);
+  if (!reservation.settled && holds_later()) {
+    reservations_.Disown(id);
+    if (!reservation.awaits_hold) AwaitHold(id);
+  } else {
+    reservations_.End(id);
+  }
   return Outcome{Code::kOk, Reason::kNone, commit.address, commit.head, {}};
 }
 
@@ -88,6 +95,58 @@ bool Settling::Enter(const Reservation& r) {
   if (damaged && !Planted(Flaw::kCommitsPastDamage)) return false;
   if (r.version > settled) index_.StoreWord(*slot, word.WithOld(r.address));
   return true;
+}
+
+// --- On a pool with a journal
+
+bool Settling::AwaitHoldIfWhole(uint64_t key_hash, uint32_t head, format::LogAddress address) {
+  InFlight::Id id = reservations_.in_flight().Find(key_hash, head, address);
+  if (id != InFlight::kNone) {
+    const Reservation& reservation = reservations_.in_flight().At(id);
+    if (reservation.awaits_hold || reservation.settled) return reservation.awaits_hold;
+  }
+  if (!chain_.FlushIfWhole(head, address)) return false;
+  if (id == InFlight::kNone) {
+    const ObjectView view = log_.InspectHeader(head, address);
+    Reservation reservation;
+    reservation.key_hash = key_hash;
+    reservation.version = view.header.version;
+    reservation.address = address;
+    reservation.head = head;
+    reservation.bytes = SpaceOf(view.header);
+    reservation.session = kNoSession;
+    id = reservations_.Begin(reservation);
+  }
+  counters_.Add(Counter::kSettled);
+  AwaitHold(id);
+  return true;
+}
+
+// Looks at no object, since one may be damaged that was whole when its put was answered. The new version of the entry
+// is in flight, or it has overtaken this one. If this version becomes the new one only now, readers must not see that
+// before the medium holds it.
+void Settling::SettleHeld(InFlight::Id id) {
+  const InFlight& in_flight = reservations_.in_flight();
+  const Reservation& held = in_flight.At(id);
+  const bool counts = !held.superseded && !held.overtaken;  // (I4)
+  InFlight::Id newest = InFlight::kNone;
+  const auto slot = index_.mender().FindMended(held.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+    newest = in_flight.Find(held.key_hash, held.head, entry.entry_word().new_address());
+    return newest != InFlight::kNone;
+  });
+  if (counts && slot) {
+    const EntryWord word = index_.WordAt(*slot);
+    if (newest == id) {
+      chain_.StoreSettled(*slot, word);
+    } else if (held.version > in_flight.At(newest).version) {
+      index_.StoreWordLazily(*slot, word.Published(held.address));
+      return holds_.Push(id);
+    } else if (!Planted(Flaw::kLateCommitLost)) {
+      index_.StoreWord(*slot, word.WithOld(held.address));
+    }
+    reservations_.Overtake(held.key_hash, held.version);
+  }
+  reservations_.Settle(id);
 }
 
 // --- Versions that arrived without a commit
@@ -124,7 +183,8 @@ Settling::Flushed Settling::FlushDue() {
 }
 
 void Settling::FlushIfArrived(InFlight::Id id, const Reservation& reservation) {
-  if (!reservation.settled && chain_.FlushIfWhole(reservation.head, reservation.address)) arrived_.push_back(id);
+  if (reservation.settled || reservation.awaits_hold) return;
+  if (chain_.FlushIfWhole(reservation.head, reservation.address)) arrived_.push_back(id);
 }
 
 size_t Settling::SettleArrived(uint64_t fences) {
@@ -132,6 +192,12 @@ size_t Settling::SettleArrived(uint64_t fences) {
   FenceSince(fences);  // (I2) Pairs with the flushes of FlushIfArrived.
   size_t settled = 0;
   for (const InFlight::Id id : arrived_) {
+    if (holds_later()) {
+      counters_.Add(Counter::kSettled);
+      AwaitHold(id);
+      ++settled;
+      continue;
+    }
     if (!Enter(reservations_.in_flight().At(id))) continue;
     reservations_.Settle(id);
     ++settled;

@@ -1,8 +1,10 @@
 // Settles versions: verifies that they are whole, makes them persistent, and stores the settled bit in their entries.
 //
 // Owns the list of flushed versions that it settles after the next fence. Owns the number of places in flight that the
-// next batch of puts looks at. Requires: no put of a key that it settles waits to be published (AllPublished). The
-// caller's batch calls FlushDue and SettleFlushed. The shard's thread calls it.
+// next batch of puts looks at. Owns the queue of the versions that it settles when the medium holds them. On a pool
+// with a journal all go through it, so SettleCurrent and the Sweeps leave their versions unsettled. Requires: no put of
+// a key that it settles waits to be published (AllPublished). The caller's batch calls FlushDue and SettleFlushed. The
+// shard's thread calls it.
 //
 // Invariants. Tests in tests/model and tests/server check them.
 //   (I2) The shard settles a version only after it has verified it whole, and its bytes, header and entry are
@@ -23,6 +25,7 @@
 #include "server/control/counters.h"
 #include "server/pool/chain.h"
 #include "server/versions/all_published.h"
+#include "server/versions/hold_queue.h"
 #include "server/versions/outcome.h"
 #include "server/versions/reservations.h"
 
@@ -45,7 +48,13 @@ class Settling {
 
   Settling(nvm::Writer& nvm, index::Index& index, log::ShardLog& log, Chain& chain, Counters& counters,
            Reservations& reservations)
-      : nvm_(nvm), index_(index), log_(log), chain_(chain), counters_(counters), reservations_(reservations) {}
+      : nvm_(nvm),
+        index_(index),
+        log_(log),
+        chain_(chain),
+        counters_(counters),
+        reservations_(reservations),
+        holds_(nvm) {}
 
   // Settles the new version of the key's entry if it is whole.
   void SettleCurrent(Slot slot, uint64_t key_hash) {
@@ -81,7 +90,31 @@ class Settling {
   // the key has no entry, or if the entry names a damaged version. Requires: the version is whole and persistent.
   [[nodiscard]] bool Enter(const Reservation& reservation);
 
+  // --- On a pool with a journal
+
+  [[nodiscard]] bool holds_later() const { return holds_.holds_later(); }
+  // The reservation's version is whole and flushed: SettleHeld settles it. Requires: it does not wait already.
+  void AwaitHold(InFlight::Id id) {
+    reservations_.AwaitHold(id);
+    holds_.Push(id);
+  }
+  // Lets the version wait, if it is whole and does not wait already. Gives it a reservation if it has none. Returns
+  // true if it waits now.
+  bool AwaitHoldIfWhole(uint64_t key_hash, uint32_t head, format::LogAddress address);
+  // Settles the versions that the medium holds now. Calls end(const Reservation&) for each tombstone among them, which
+  // is no longer needed after that. Returns how many there were.
+  template <class End>
+  size_t SettleHeld(AllPublished, End&& end) {
+    return holds_.Take([&](InFlight::Id id) {
+      const Reservation& reservation = reservations_.in_flight().At(id);
+      if (!reservation.is_tombstone) return SettleHeld(id);
+      end(reservation);
+      reservations_.End(id);
+    });
+  }
+
  private:
+  void SettleHeld(InFlight::Id id);
   void SettleUnsettled(Slot slot, uint64_t key_hash);
   // Returns the reservation that the commit is for, or kNone if the session has no reservation that waits for it.
   [[nodiscard]] InFlight::Id FindCommitted(const Commit& commit) const;
@@ -101,6 +134,7 @@ class Settling {
   std::vector<InFlight::Id> arrived_;  // whole and flushed; empty between calls, except from FlushDue to SettleFlushed
   size_t due_ = 0;
   InFlight::Id cursor_ = 0;  // where the last sweep stopped
+  HoldQueue holds_;
 };
 
 }  // namespace erda::server

@@ -17,6 +17,11 @@ void TakingBack::EndSession(AllPublished /*proof*/, SessionId session) {
   // Settles the whole versions first. Otherwise a later version that is not whole would be taken back past them.
   in_flight.ForEach([&](InFlight::Id id, const Reservation& reservation) {
     if (reservation.session != session || reservation.settled) return;
+    if (settling_.holds_later()) {
+      const bool waits = settling_.AwaitHoldIfWhole(reservation.key_hash, reservation.head, reservation.address);
+      if (waits) reservations_.Disown(id);
+      return;
+    }
     if (!chain_.MakePersistentIfWhole(reservation.head, reservation.address)) return;
     if (settling_.Enter(reservation)) counters_.Add(Counter::kSettled);
     reservations_.End(id);
@@ -53,6 +58,11 @@ void TakingBack::TakeBackEntry(Slot slot, const Reservation& gone) {
     if (Planted(Flaw::kTakesBackPastWriters)) return false;
     return reservations_.in_flight().Find(gone.key_hash, gone.head, at) != InFlight::kNone;
   });
+  if (before.whole_bytes != 0 && settling_.holds_later()) {
+    // Readers must not see it before the medium holds it.
+    index_.StoreWord(slot, index_.WordAt(slot).TakenBackTo(before.address, false));
+    return (void)settling_.AwaitHoldIfWhole(gone.key_hash, gone.head, before.address);
+  }
   chain_.TakeBack(slot, before);
   if (before.whole_bytes != 0) reservations_.SettleAt(gone.key_hash, gone.head, before.address);
 }

@@ -1,0 +1,61 @@
+// Replies that wait until the medium holds what they tell (docs/journal.md, "Answers"). Only a pool with a journal has
+// such replies.
+//
+// Owns their order, and each session's count of them (Session::awaiting_hold). The bytes of a reply lie in its
+// session's reply memory. Requires: the shard forgets a session before that session ends. The shard's thread calls it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+
+#include "server/sessions/session.h"
+
+namespace erda::server {
+
+class WaitingReplies {
+ public:
+  // Adds the reply to a request of this kind. Its place is that of the next Place.
+  void Add(const Asked& asked, uint8_t kind) {
+    replies_.push_back({ParkedRequest(asked), kind, UINT64_MAX});
+    ++asked.session.awaiting_hold;
+    ++without_place_;
+  }
+  // The replies that were added since the last call wait until the medium holds the stream up to this place.
+  void Place(uint64_t place) {
+    for (; without_place_ > 0; --without_place_) replies_[replies_.size() - without_place_].place = place;
+  }
+  // Calls send(const Asked&, uint8_t kind) for each reply whose place is held, in their order. Returns how many.
+  template <class Send>
+  size_t Release(uint64_t held, Send&& send) {
+    size_t released = 0;
+    for (; replies_.size() > without_place_ && replies_.front().place <= held; ++released) {
+      const Waiting reply = replies_.front();
+      replies_.pop_front();
+      --reply.request.session->awaiting_hold;
+      send(reply.request.asked(), reply.kind);
+    }
+    return released;
+  }
+  void Forget(const Session& session) {
+    if (session.awaiting_hold == 0) return;
+    const auto is_its = [&](const Waiting& each) { return each.request.session == &session; };
+    without_place_ -= static_cast<size_t>(
+        std::count_if(replies_.end() - static_cast<ptrdiff_t>(without_place_), replies_.end(), is_its));
+    std::erase_if(replies_, is_its);
+  }
+  [[nodiscard]] bool has_without_place() const { return without_place_ > 0; }
+  [[nodiscard]] bool empty() const { return replies_.empty(); }
+
+ private:
+  struct Waiting {
+    ParkedRequest request;
+    uint8_t kind = 0;
+    uint64_t place = 0;
+  };
+
+  std::deque<Waiting> replies_;
+  size_t without_place_ = 0;  // The last ones of replies_.
+};
+
+}  // namespace erda::server

@@ -1,0 +1,112 @@
+// The streams of a pool with a journal, and a simulated disk that gets them piece by piece (docs/journal.md). The
+// disk's bytes of the pool are the caller's. A kill leaves all of this, and a power cut leaves the disk.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "journal/aligned_buffer.h"
+#include "journal/apply.h"
+#include "journal/captured_pool.h"
+#include "journal/stream.h"
+
+namespace erda::server {
+
+class StreamDisk {
+ public:
+  explicit StreamDisk(uint32_t shards) {
+    for (uint32_t shard = 0; shard < shards; ++shard) streams_.push_back(std::make_unique<Streamed>(shard));
+  }
+
+  // Makes the pools of the shards' writers, for a process that begins.
+  void Begin(nvm::Pool& image, std::span<std::byte> disk, const std::function<void()>& before_fence) {
+    for (const auto& each : streams_) {
+      each->pool = std::make_unique<ShardPool>(
+          image, *each, [this, &each = *each, disk] { Hold(each, disk, UINT64_MAX); }, before_fence);
+    }
+  }
+  // The process ends. Its memory stays.
+  void End() {
+    for (const auto& each : streams_) each->pool.reset();
+  }
+  [[nodiscard]] nvm::Pool& OfShard(uint32_t shard) { return *streams_[shard]->pool; }
+
+  // The disk gets some more of one stream, for good.
+  void HoldSome(Random& random, std::span<std::byte> disk) {
+    const uint64_t most = random.Chance(0.5) ? random.Between(1, 600) : journal::kEntrySpaceMax;
+    Hold(*streams_[random.Uniform(streams_.size())], disk, most);
+  }
+  void HoldAll(std::span<std::byte> disk) {
+    for (const auto& each : streams_) Hold(*each, disk, UINT64_MAX);
+  }
+  // The power is cut. Records that the disk has not confirmed may be there or not. The streams are empty then.
+  void CutPower(Random& random, std::span<std::byte> disk) {
+    for (const auto& each : streams_) {
+      const uint64_t most = random.Chance(0.5) ? 0 : random.Between(1, 4096);
+      if (most > 0) Hold(*each, disk, most);
+      *each = Streamed(each->shard);
+    }
+  }
+
+ private:
+  struct Streamed {
+    explicit Streamed(uint32_t number) : shard(number), memory(std::make_unique<journal::AlignedBuffer>(kMemory)) {
+      stream = std::make_unique<journal::Stream>(journal::Stream::Format(memory->bytes(), {}, number, 0).value());
+      held = std::make_unique<std::atomic<journal::Place>>(0);
+    }
+
+    uint32_t shard;
+    std::unique_ptr<journal::AlignedBuffer> memory;
+    std::unique_ptr<journal::Stream> stream;
+    std::unique_ptr<std::atomic<journal::Place>> held;
+    std::unique_ptr<nvm::Pool> pool;
+  };
+  // A pool that may crash in a fence.
+  class ShardPool final : public journal::CapturedPool {
+   public:
+    ShardPool(nvm::Pool& image, Streamed& streamed, std::function<void()> wait, std::function<void()> before_fence)
+        : CapturedPool(image, *streamed.stream, *streamed.held, std::move(wait)),
+          before_fence_(std::move(before_fence)) {}
+
+   private:
+    void Drain() override { before_fence_(); }
+
+    std::function<void()> before_fence_;
+  };
+  static constexpr uint64_t kMemory = journal::Stream::MemoryFor(journal::Stream::kCapacityMin);
+
+  // The disk gets the next `most` bytes of the stream, or the first entry if that is longer.
+  static void Hold(Streamed& each, std::span<std::byte> disk, uint64_t most) {
+    const journal::Place from = *each.held;
+    const journal::Place to = CutAt(*each.stream, from, most);
+    for (const auto piece : each.stream->Bytes(from, to)) {
+      if (!journal::ApplyToMemory(piece, disk).ok()) std::abort();
+    }
+    each.stream->Release(to);
+    *each.held = to;
+  }
+  [[nodiscard]] static journal::Place CutAt(const journal::Stream& stream, journal::Place from, uint64_t most) {
+    const journal::Place to = stream.Cut(from, std::max(most, journal::kEntrySpaceMax));
+    if (most >= journal::kEntrySpaceMax) return to;
+    // Entry by entry.
+    journal::Place at = from;
+    for (const auto piece : stream.Bytes(from, to)) {
+      for (auto rest = piece; !rest.empty() && at < from + most;) {
+        const auto entry = journal::ParseEntry(rest, UINT64_MAX);
+        if (!entry) std::abort();
+        at += entry->space;
+        rest = rest.subspan(entry->space);
+      }
+    }
+    return at;
+  }
+
+  std::vector<std::unique_ptr<Streamed>> streams_;
+};
+
+}  // namespace erda::server
