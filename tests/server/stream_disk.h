@@ -27,7 +27,7 @@ class StreamDisk {
   void Begin(nvm::Pool& image, std::span<std::byte> disk, const std::function<void()>& before_fence) {
     for (const auto& each : streams_) {
       each->pool = std::make_unique<ShardPool>(
-          image, *each, [this, &each = *each, disk] { Hold(each, disk, UINT64_MAX); }, before_fence);
+          image, *each, [&each = *each, disk] { Hold(each, disk, UINT64_MAX); }, before_fence);
     }
   }
   // The process ends. Its memory stays.
