@@ -64,7 +64,7 @@ void Shard::Close() {
 bool Shard::unsettled() const {
   const Versions& versions = data_.versions();
   return versions.in_flight() > 0 || versions.chunks().delegates() || parked().awaits_room() ||
-         parked().awaits_writers() || sessions_.has_doomed();
+         parked().awaits_writers() || sessions_.has_doomed() || replies_.waits();
 }
 
 // --- Polls

@@ -79,7 +79,7 @@ std::optional<Outcome> PoolServer::Commit(std::string_view key, const Outcome& r
 
 Outcome PoolServer::Delete(std::string_view key) {
   const uint64_t hash = HashKey(key);
-  return *ShardOf(hash).versions.removing().Delete(key, hash);
+  return std::get<Outcome>(ShardOf(hash).versions.removing().Delete(key, hash));
 }
 
 void PoolServer::Report(std::string_view key) {

@@ -221,7 +221,9 @@ std::optional<Code> Store::EndCommit(const Versions::Commit& commit) {
   return outcome ? std::optional(outcome->code) : std::nullopt;
 }
 
-Code Store::Delete(std::string_view key) { return versions_->removing().Delete(key, HashKey(key))->code; }
+Code Store::Delete(std::string_view key) {
+  return std::get<Outcome>(versions_->removing().Delete(key, HashKey(key))).code;
+}
 
 void Store::Report(std::string_view key) { versions_->Report(key, HashKey(key)); }
 

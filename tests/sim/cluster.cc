@@ -630,6 +630,7 @@ class Cluster {
         const size_t before = outcome_.history.records().size();
         StartGet(reader, key);
         Settle();
+        if (!failure().empty()) return;
         // Records of expiries may come before the one of this get, and gets in a fence of the server after it.
         const auto since = outcome_.history.records().subspan(before);
         const Code code = std::ranges::find(since, reader.id, &Record::client)->code;

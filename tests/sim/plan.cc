@@ -498,9 +498,10 @@ Plan Plan::OfForgeries(uint64_t seed) {
 
 Plan Plan::OfJournal(uint64_t seed) {
   Random random(seed ^ 0x3047a1);
-  constexpr std::array kBases = {&Plan::OfCrashes, &Plan::OfCrashes,  &Plan::OfDeletes,  &Plan::OfDeletes,
-                                 &Plan::OfMoves,   &Plan::OfCleaning, &Plan::OfCleaning, &Plan::OfConditions,
-                                 &Plan::OfExpiry,  &Plan::OfExpiry,   &Plan::OfMixed,    &Plan::OfGrowth};
+  constexpr std::array kBases = {&Plan::OfCrashes,  &Plan::OfCrashes,  &Plan::OfDeletes,  &Plan::OfDeletes,
+                                 &Plan::OfMoves,    &Plan::OfCleaning, &Plan::OfCleaning, &Plan::OfConditions,
+                                 &Plan::OfExpiry,   &Plan::OfExpiry,   &Plan::OfMixed,    &Plan::OfGrowth,
+                                 &Plan::OfForgeries};
   Plan plan = kBases.at(random.Uniform(kBases.size()))(seed);
   plan.journal = true;
   constexpr double kChances[] = {0.02, 0.1, 0.5};

@@ -61,7 +61,9 @@ bool RegionWalk::Skip() {
     return true;
   }
   if (!any_left || at_in_region() < order_.held[next_held_].from || Planted(Flaw::kMovesUnsettled)) return false;
-  JumpTo(segment_, order_.held[next_held_].to - segment_ * geometry_.segment_size, 0);
+  // A held place may be a put in a chunk that has ended: the put waits for the disk. Its bytes end within the chunk.
+  const uint64_t to = order_.held[next_held_].to - segment_ * geometry_.segment_size;
+  JumpTo(segment_, to, to < spot_.chunk_end ? spot_.chunk_end : 0);
   return true;
 }
 

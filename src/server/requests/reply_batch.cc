@@ -38,6 +38,7 @@ void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const O
 }
 
 size_t ReplyBatch::AddHeld(uint64_t held) {
+  held_ = held;
   return waiting_.Release(held, [this](const Asked& asked, uint8_t kind) { AddFromMemory(asked, kind); });
 }
 

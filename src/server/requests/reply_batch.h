@@ -37,7 +37,10 @@ class ReplyBatch {
   // for them.
   template <class Fail>
   void Send(AllPublished, Fail&& fail) {
-    if (holds_later_) waiting_.Place(nvm_.place());
+    if (holds_later_) {
+      waiting_.Place(nvm_.place());
+      (void)AddHeld(held_);  // An answer that needs nothing new need not wait for more.
+    }
     for (; !sessions_.empty(); sessions_.pop_back()) {
       if (!Post(*sessions_.back())) fail(*sessions_.back());
     }
@@ -50,6 +53,8 @@ class ReplyBatch {
     std::erase(sessions_, &session);
     waiting_.Forget(session);
   }
+  // Returns true if answers wait until the medium holds more.
+  [[nodiscard]] bool waits() const { return !waiting_.empty(); }
   [[nodiscard]] bool empty() const { return sessions_.empty() && !waiting_.has_without_place(); }
 
  private:
@@ -70,6 +75,7 @@ class ReplyBatch {
   const nvm::Writer& nvm_;
   const bool holds_later_;
   WaitingReplies waiting_;
+  uint64_t held_ = 0;  // The place of the last AddHeld: all versions before it are settled.
   ActivityCounts& activity_;
   const Clock& clock_;
   std::vector<Session*> sessions_;  // sessions with messages to post

@@ -1,5 +1,6 @@
 #include "server/requests/request_handler.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -78,8 +79,8 @@ bool IsConditional(const Request& request) { return request.condition != static_
     }
     case RequestOp::kDelete: {
       const auto deleted = versions_.removing().Delete(key, key_hash);
-      if (!deleted) return AwaitsWriter{versions_.removing().Awaited(key, key_hash).value()};
-      *outcome = *deleted;
+      if (const auto* awaited = std::get_if<Present>(&deleted)) return AwaitsWriter{*awaited};
+      *outcome = std::get<Outcome>(deleted);
       return Replied{};
     }
     case RequestOp::kReport:
@@ -164,9 +165,11 @@ std::optional<Served> RequestHandler::Judge(const Request& request, std::string_
 // Raises the clock's word at least to the time of the reply: the client that asks Reads the word next.
 void RequestHandler::TellTime(const Asked& asked) {
   Outcome outcome;
-  outcome.number = options_.time->Micros();
-  (void)versions_.part().clock().Raise();
-  replies_.AddReply(asked, 0, 0, outcome);
+  const uint64_t micros = options_.time->Micros();
+  const uint64_t word = versions_.part().clock().Raise();
+  // On a pool with a journal the word may stand still. A time past it would make the client ask again at once.
+  outcome.number = versions_.holds_later() ? std::min(micros, word * 1000 + 999) : micros;
+  replies_.AddReply(asked, 0, 0, outcome, Undone::kMayBe);
 }
 
 }  // namespace erda::server

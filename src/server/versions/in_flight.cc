@@ -11,16 +11,18 @@ InFlight::Id InFlight::Add(const Reservation& reservation) {
     nodes_.emplace_back();
   }
   Id& bucket = buckets_[reservation.key_hash % kBuckets];
-  nodes_[id] = {reservation, bucket, true};
+  nodes_[id] = {reservation, bucket, kNone, true};
+  if (bucket != kNone) nodes_[bucket].before = id;
   bucket = id;
   ++size_;
   return id;
 }
 
 void InFlight::Remove(Id id) {
-  Id* link = &buckets_[nodes_[id].reservation.key_hash % kBuckets];
-  while (*link != id) link = &nodes_[*link].next;
-  *link = nodes_[id].next;
+  const Id before = nodes_[id].before;
+  const Id next = nodes_[id].next;
+  (before == kNone ? buckets_[nodes_[id].reservation.key_hash % kBuckets] : nodes_[before].next) = next;
+  if (next != kNone) nodes_[next].before = before;
   nodes_[id].used = false;
   nodes_[id].next = free_;
   free_ = id;

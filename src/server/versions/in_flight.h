@@ -77,7 +77,8 @@ class InFlight {
   static constexpr size_t kBuckets = 4096;
   struct Node {
     Reservation reservation;
-    Id next = kNone;  // the next one in the bucket, or in the free list
+    Id next = kNone;    // the next one in the bucket, or in the free list
+    Id before = kNone;  // the one before it in the bucket
     bool used = false;
   };
 

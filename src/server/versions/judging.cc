@@ -46,7 +46,8 @@ Present Judging::Judge(std::string_view key, uint64_t key_hash) {
 bool Judging::AwaitsWriter(const Present& present) const {
   const InFlight& in_flight = reservations_.in_flight();
   const InFlight::Id id = in_flight.Find(present.key_hash, present.head, present.address);
-  return IsUndecided(present) && in_flight.At(id).session == present.writer && present.writer != kNoSession;
+  if (!IsUndecided(present) || present.writer == kNoSession) return false;
+  return in_flight.At(id).session == present.writer && !in_flight.At(id).awaits_hold;
 }
 
 bool Judging::IsUndecided(const Present& present) const {

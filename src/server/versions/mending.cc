@@ -28,7 +28,8 @@ bool Mending::Settle(index::Slot slot) {
   if (!IsVersionOf(index_, slot, view)) return false;
   if (taking_back_.FindWriter(slot, view.header.key_hash) != InFlight::kNone) return false;
   settling_.SettleCurrent(slot, view.header.key_hash);
-  return index_.WordAt(slot).settled();
+  if (index_.WordAt(slot).settled()) return true;
+  return settling_.holds_later() && taking_back_.FindWriter(slot, view.header.key_hash) != InFlight::kNone;
 }
 
 // A split may have taken the entry away since. Then its key is unknown here.

@@ -34,7 +34,7 @@ class Mending {
   void TellNews(const std::function<void(std::string_view key)>& tell);
 
  private:
-  // Returns true if the entry's version is settled now, and was not before.
+  // Returns true if the entry's version was not settled, and is settled now or when the medium holds it.
   bool Settle(index::Slot slot);
 
   index::Index& index_;

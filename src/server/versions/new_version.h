@@ -12,6 +12,7 @@
 #include "log/shard_log.h"
 #include "nvm/writer.h"
 #include "server/versions/all_published.h"
+#include "server/versions/in_flight.h"
 
 namespace erda::server {
 
@@ -28,6 +29,18 @@ struct NewVersion {
   uint64_t deadline = 0;
   format::ObjectHeader header{};
 };
+
+// Returns the reservation for a version in flight. Requires: its header is made.
+inline Reservation ReservationOf(const NewVersion& version, SessionId session) {
+  Reservation reservation;
+  reservation.key_hash = version.header.key_hash;
+  reservation.version = version.header.version;
+  reservation.address = version.space.address;
+  reservation.head = version.head;
+  reservation.bytes = SpaceOf(version.header);
+  reservation.session = session;
+  return reservation;
+}
 
 // (I9) Reserves space in the log (Tails::Reserve). This may open a segment, and mark the earlier ones. So no put waits
 // that stands in one of them.

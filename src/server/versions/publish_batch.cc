@@ -23,13 +23,7 @@ bool PublishBatch::LooksClaimed(uint64_t key_hash, const Found& found) const {
 }
 
 void PublishBatch::AddHold(const NewVersion& version) {
-  Reservation reservation;
-  reservation.key_hash = version.header.key_hash;
-  reservation.version = version.header.version;
-  reservation.address = version.space.address;
-  reservation.head = version.head;
-  reservation.bytes = SpaceOf(version.header);
-  reservation.session = kNoSession;
+  Reservation reservation = ReservationOf(version, kNoSession);
   reservation.awaits_hold = true;
   reserved_.push_back(reservation);
 }

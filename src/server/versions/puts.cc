@@ -136,13 +136,7 @@ Outcome Puts::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_si
   if (!Planted(Flaw::kHeaderNotFlushed))
     nvm_.Flush(version.space.offset, format::ChecksumOffset(version.header.label_size()));
 
-  Reservation reservation;
-  reservation.key_hash = key_hash;
-  reservation.version = version.header.version;
-  reservation.address = version.space.address;
-  reservation.head = version.head;
-  reservation.bytes = SpaceOf(version.header);
-  reservation.session = session;
+  Reservation reservation = ReservationOf(version, session);
   reservation.awaits_commit = ack == Ack::kPersisted && flush == format::FlushMethod::kServerFlush;
   reservations_.Grant(session);
   batch_.Add(version, reservation);

@@ -25,7 +25,7 @@ using format::Reason;
 // pool.
 //
 // On a pool with a journal the tombstone waits until the medium holds it (EndDelete). Meanwhile it is in flight.
-std::optional<Outcome> Removing::Delete(std::string_view key, uint64_t key_hash) {
+std::variant<Outcome, Present> Removing::Delete(std::string_view key, uint64_t key_hash) {
   const Found found = FindKey(batch_.Publish(), index_, log_, key, key_hash);
   const auto slot = found.entry;
   if (!slot && found.damaged) return Outcome{Code::kCorruption, Reason::kDamaged, {}, 0, {}};
@@ -33,7 +33,9 @@ std::optional<Outcome> Removing::Delete(std::string_view key, uint64_t key_hash)
   settling_.SettleCurrent(*slot, key_hash);
   // A get finds the newest whole version, which may be an older one. It is a value, or a value that has expired.
   if (!index_.WordAt(*slot).settled()) settling_.SweepKey(batch_.Publish(), key_hash);
-  if (settling_.holds_later() && Awaited(key, key_hash)) return std::nullopt;
+  if (settling_.holds_later()) {
+    if (const auto awaited = Awaited(key, key_hash)) return *awaited;
+  }
   if (!HasVisibleVersion(*slot)) return Outcome{Code::kNotFound, Reason::kNone, {}, 0, {}};
 
   NewVersion tombstone;
@@ -45,13 +47,7 @@ std::optional<Outcome> Removing::Delete(std::string_view key, uint64_t key_hash)
     index_.Free(*slot);
     return outcome;
   }
-  Reservation reservation;
-  reservation.key_hash = key_hash;
-  reservation.version = tombstone.header.version;
-  reservation.address = tombstone.space.address;
-  reservation.head = tombstone.head;
-  reservation.bytes = SpaceOf(tombstone.header);
-  reservation.session = kNoSession;
+  Reservation reservation = ReservationOf(tombstone, kNoSession);
   reservation.is_tombstone = true;
   tombstones_.push_back(reservations_.Begin(reservation));
   settling_.AwaitHold(tombstones_.back());

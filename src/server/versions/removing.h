@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "format/geometry.h"
@@ -46,9 +47,9 @@ class Removing {
         settling_(settling),
         batch_(batch) {}
 
-  // Deletes the key. Returns kNotFound if no get could return a version of the key. Returns nullopt if the medium does
-  // not hold yet what the delete needs: Awaited says what it waits for. Then nothing has changed.
-  std::optional<Outcome> Delete(std::string_view key, uint64_t key_hash);
+  // Deletes the key. Returns kNotFound if no get could return a version of the key. Returns a Present, the version
+  // for which it has to wait, if the medium does not hold yet what the delete needs. Then nothing has changed.
+  std::variant<Outcome, Present> Delete(std::string_view key, uint64_t key_hash);
   // Frees the key's entry if it names the version there as its new one, settled, and that version has expired. Returns
   // true if it has done so.
   bool Expire(AllPublished, uint64_t key_hash, uint32_t head, format::LogAddress address);
@@ -59,15 +60,15 @@ class Removing {
   // the version that decides. Until then no other version of the key may be put: readers would go past both, to the
   // value that was deleted.
   [[nodiscard]] std::optional<Present> AwaitedDelete(std::string_view key, uint64_t key_hash) const;
-  // Returns the version for which a delete of the key must wait. It is one of the key, or the tombstone in the place
-  // that the delete needs.
-  [[nodiscard]] std::optional<Present> Awaited(std::string_view key, uint64_t key_hash) const;
   // The medium holds the tombstone: ends its delete.
   void EndDelete(const Reservation& tombstone);
 
  private:
   using Slot = index::Slot;
 
+  // Returns the version for which a delete of the key must wait. It is one of the key, or the tombstone in the place
+  // that the delete needs.
+  [[nodiscard]] std::optional<Present> Awaited(std::string_view key, uint64_t key_hash) const;
   // Returns the newest version of the key that waits until the medium holds it.
   [[nodiscard]] std::optional<Present> NewestAwaited(std::string_view key, uint64_t key_hash) const;
   // Returns the tombstone that waits in the place where a tombstone of this head would stand.

@@ -87,6 +87,7 @@ void Reservations::Release(const Reservation& gone) {
 }
 
 bool Reservations::IsPassed(const Reservation& older) const {
+  if (older.overtaken) return false;
   bool passed = false;
   in_flight_.ForEachOf(older.key_hash,
                        [&](Id /*id*/, const Reservation& newer) { passed |= newer.version > older.version; });

@@ -116,8 +116,9 @@ bool Settling::AwaitHoldIfWhole(uint64_t key_hash, uint32_t head, format::LogAdd
     reservation.bytes = SpaceOf(view.header);
     reservation.session = kNoSession;
     id = reservations_.Begin(reservation);
+  } else {
+    counters_.Add(Counter::kSettled);
   }
-  counters_.Add(Counter::kSettled);
   AwaitHold(id);
   return true;
 }
@@ -129,11 +130,16 @@ void Settling::SettleHeld(InFlight::Id id) {
   const InFlight& in_flight = reservations_.in_flight();
   const Reservation& held = in_flight.At(id);
   const bool counts = !held.superseded && !held.overtaken;  // (I4)
-  InFlight::Id newest = InFlight::kNone;
-  const auto slot = index_.mender().FindMended(held.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
-    newest = in_flight.Find(held.key_hash, held.head, entry.entry_word().new_address());
-    return newest != InFlight::kNone;
+  InFlight::Id newest = id;
+  auto slot = index_.mender().FindMended(held.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+    return entry.entry_word().new_address() == held.address;
   });
+  if (!slot) {
+    slot = index_.mender().FindMended(held.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+      newest = in_flight.Find(held.key_hash, held.head, entry.entry_word().new_address());
+      return newest != InFlight::kNone;
+    });
+  }
   if (counts && slot) {
     const EntryWord word = index_.WordAt(*slot);
     if (newest == id) {

@@ -42,10 +42,10 @@ void Versions::Close() {
   (void)growth_.CountKeys(part_.index().size());
   const size_t sessions = std::max(reservations_.sessions(), chunks().sessions());
   for (SessionId session = 0; session < sessions; ++session) EndSession(session);
+  (void)mending_.Mend(PublishPuts(), 0, part_.index().size());
   // If the medium failed, some versions wait for ever. The next start recovers the pool, and decides about them.
   while (in_flight() > 0 && nvm_.AwaitHeld().ok() && SettleHeld() > 0) {
   }
-  (void)mending_.Mend(PublishPuts(), 0, part_.index().size());
   part_.Close();
   PublishGauges(PublishPuts());
 }
