@@ -40,9 +40,10 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       sessions_(std::move(maker), number, control_.counters(), control_.activity(), options),
       replies_(data_.nvm(), control_.activity(), clock_),
       commits_(data_.versions()),
+      for_medium_(data_.versions()),
       inbox_(RequestHandler({pool.geometry(), number, pool.superblock().hash_seed}, options, control_.counters(),
-                            data_.versions(), data_.cleaning(), sessions_, replies_, commits_),
-             options, control_.counters(), sessions_, data_.versions(), data_.cleaning()),
+                            data_.versions(), data_.cleaning(), sessions_, replies_, commits_, for_medium_),
+             options, control_.counters(), sessions_, data_.versions(), data_.cleaning(), for_medium_),
       arrivals_(ports),
       persist_timer_(data_.nvm(), control_.activity(), clock_) {}
 
@@ -111,8 +112,9 @@ size_t Shard::TakeHeld() {
   if (held == held_ && !Planted(Flaw::kSettledBeforeHeld)) return 0;
   held_ = held;
   if (data_.keeps_time()) data_.KeepTime();
-  size_t taken = data_.versions().SettleHeld();
-  taken += replies_.AddHeld(held);
+  const size_t settled = data_.versions().SettleHeld();
+  size_t taken = settled + replies_.AddHeld(held);
+  if (settled > 0 && !for_medium_.empty()) taken += inbox_.WakeForMedium();
   if (taken > 0 && parked().awaits_writers()) taken += inbox_.WakeForWriter(SIZE_MAX, false);
   return taken;
 }

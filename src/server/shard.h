@@ -22,6 +22,7 @@
 #include "server/requests/arrivals.h"
 #include "server/requests/commit_batch.h"
 #include "server/requests/inbox.h"
+#include "server/requests/medium_queue.h"
 #include "server/requests/parked_requests.h"
 #include "server/requests/reply_batch.h"
 #include "server/sessions/events.h"
@@ -108,6 +109,7 @@ class Shard {
   Sessions sessions_;
   ReplyBatch replies_;
   CommitBatch commits_;
+  MediumQueue for_medium_;
   Inbox inbox_;
   Arrivals arrivals_;
   PersistTimer persist_timer_;

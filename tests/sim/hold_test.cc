@@ -14,6 +14,7 @@ using format::FlushMethod;
 class HoldTest : public PortsTest {
  protected:
   static constexpr uint64_t kPoolBytes = 4 << 20;
+  static constexpr uint32_t kSlots = 4;
 
   void SetUp() override {
     auto made =
@@ -30,10 +31,11 @@ class HoldTest : public PortsTest {
   }
 
   std::unique_ptr<Engine> Inline(const std::string& name) { return MakeClient(name, 0, PutPath::kInline); }
-  std::unique_ptr<Engine> Placing(const std::string& name) {
+  std::unique_ptr<Engine> Placing(const std::string& name, PutPath path = PutPath::kInline) {
     client::EngineOptions options;
-    options.put_path = PutPath::kInline;
+    options.put_path = path;
     options.ack = Ack::kPlaced;
+    options.queue_depth = kSlots;
     auto engine = Engine::Create(network_.CreateFabric(name), "sim:port0", options, network_);
     EXPECT_TRUE(engine.ok());
     return *std::move(engine);
@@ -154,6 +156,124 @@ TEST_F(HoldTest, ConditionWaitsForAVersionThatIsNotHeld) {
   EXPECT_FALSE(EndsUnheld(*conditional));
   EXPECT_TRUE(EndsHeld({conditional.get()}));
   EXPECT_EQ(codes_, Codes({Code::kOk, Code::kConflict}));
+}
+
+// --- The order of requests for one key
+
+// A put that was published before them would keep the delete, the condition and the increment waiting once more.
+class HoldOrderTest : public HoldTest, public testing::WithParamInterface<PutPath> {};
+
+INSTANTIATE_TEST_SUITE_P(Paths, HoldOrderTest, testing::Values(PutPath::kInline, PutPath::kReserve, PutPath::kDelegate),
+                         [](const testing::TestParamInfo<PutPath>& tested) {
+                           return tested.param == PutPath::kInline    ? "Inline"
+                                  : tested.param == PutPath::kReserve ? "Reserved"
+                                                                      : "Delegated";
+                         });
+
+TEST_P(HoldOrderTest, PutComesAfterARequestOfItsKeyThatWaits) {
+  const auto first = Placing("first");
+  const auto waiter = Inline("waiter");
+  const auto writer = Placing("writer", GetParam());
+  PutHeld(*writer, "other", "value");  // Now the client has its chunk.
+  PutOptions absent;
+  absent.if_version = kAbsent;
+  const auto put = [this](const Result<uint64_t>& version) { codes_.push_back(version.status().code()); };
+  const auto incremented = [this](const Result<int64_t>& sum) { codes_.push_back(sum.status().code()); };
+  const std::function<Status(const std::string&)> kinds[] = {
+      [&](const std::string& key) {
+        StartDelete(*waiter, key);
+        return Status();
+      },
+      [&](const std::string& key) { return waiter->Put(key, "value", absent, put); },
+      [&](const std::string& key) { return waiter->Increment(key, 1, incremented); }};
+  const Code ends[] = {Code::kOk, Code::kConflict, Code::kOk};
+  for (size_t kind = 0; kind < std::size(kinds); ++kind) {
+    const std::string key = "key" + std::to_string(kind);
+    StartPut(*first, key, "12345678");
+    ASSERT_TRUE(EndsUnheld(*first));
+    codes_.clear();
+    ASSERT_TRUE(kinds[kind](key).ok());
+    EXPECT_FALSE(EndsUnheld(*waiter));
+    StartPut(*writer, key, "after");
+    EXPECT_FALSE(EndsUnheld(*writer)) << "the put waits for nothing itself";
+    EXPECT_TRUE(EndsHeld({waiter.get(), writer.get()}));
+    EXPECT_EQ(codes_.size(), 2);
+    EXPECT_EQ(std::ranges::count(codes_, ends[kind]), kind == 1 ? 1 : 2);
+    EXPECT_EQ(Get(*writer, key), "after");
+  }
+}
+
+TEST_P(HoldOrderTest, RequestsOfAKeyThatWaitGoOnInTheirOrder) {
+  const std::string value = std::string("12345678");
+  const auto first = Placing("first");
+  const auto deleter = Inline("deleter");
+  const auto conditional = Inline("conditional");
+  const auto counter = Inline("counter");
+  const auto writer = Placing("writer", GetParam());
+  PutHeld(*writer, "other", "value");
+  PutHeld(*writer, "key", "value");  // Now the client has its chunk.
+  StartPut(*first, "key", value);
+  ASSERT_TRUE(EndsUnheld(*first));
+  codes_.clear();
+  StartDelete(*deleter, "key");
+  EXPECT_FALSE(EndsUnheld(*deleter));
+  PutOptions absent;
+  absent.if_version = kAbsent;
+  const auto put = [this](const Result<uint64_t>& version) { codes_.push_back(version.status().code()); };
+  ASSERT_TRUE(conditional->Put("key", value, absent, put).ok());
+  EXPECT_FALSE(EndsUnheld(*conditional));
+  int64_t sum = 0;
+  ASSERT_TRUE(
+      counter->Increment("key", 1, [&](const Result<int64_t>& result) { sum = result.ok() ? *result : 0; }).ok());
+  EXPECT_FALSE(EndsUnheld(*counter));
+  StartPut(*writer, "key", "after");
+  EXPECT_FALSE(EndsUnheld(*writer)) << "the put waits for nothing itself";
+  EXPECT_TRUE(EndsHeld({deleter.get(), conditional.get(), counter.get(), writer.get()}));
+  EXPECT_EQ(codes_, Codes({Code::kOk, Code::kOk, Code::kOk})) << "the key was deleted before the condition";
+  EXPECT_EQ(sum, LoadAs<int64_t>(AsBytes(std::string_view(value))) + 1) << "and the counter came after the condition";
+  EXPECT_EQ(Get(*writer, "key"), "after");
+}
+
+TEST_F(HoldTest, PutComesAfterADeleteOfItsKeyThatWaitsForItsPlace) {
+  const auto one = Inline("one");
+  const auto other = Inline("other");
+  const auto writer = Placing("writer");
+  PutHeld(*one, "deleted", "value");
+  PutHeld(*one, "key", "value");
+  StartDelete(*one, "deleted");
+  EXPECT_FALSE(EndsUnheld(*one));
+  StartDelete(*other, "key");
+  EXPECT_FALSE(EndsUnheld(*other));
+  StartPut(*writer, "key", "after");
+  EXPECT_FALSE(EndsUnheld(*writer));
+  EXPECT_TRUE(EndsHeld({one.get(), other.get(), writer.get()}));
+  EXPECT_EQ(codes_, Codes({Code::kOk, Code::kOk, Code::kOk}));
+  EXPECT_EQ(Get(*writer, "key"), "after");
+}
+
+TEST_F(HoldTest, PutOfAnotherKeyPassesRequestsThatWait) {
+  const auto first = Placing("first");
+  const auto deleter = Inline("deleter");
+  StartPut(*first, "key", "value");
+  ASSERT_TRUE(EndsUnheld(*first));
+  StartDelete(*deleter, "key");
+  EXPECT_FALSE(EndsUnheld(*deleter));
+  StartPut(*first, "other", "value");
+  EXPECT_TRUE(EndsUnheld(*first));
+}
+
+TEST_F(HoldTest, PutGoesOnIfTheDeleterIsGone) {
+  const auto first = Placing("first");
+  auto deleter = Inline("deleter");
+  StartPut(*first, "key", "value");
+  ASSERT_TRUE(EndsUnheld(*first));
+  StartDelete(*deleter, "key");
+  EXPECT_FALSE(EndsUnheld(*deleter));
+  StartPut(*first, "key", "after");
+  EXPECT_FALSE(EndsUnheld(*first));
+  deleter.reset();
+  EXPECT_TRUE(EndsHeld({first.get()}));
+  EXPECT_EQ(Get(*first, "key"), "after");
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ void Inbox::Conclude(const Asked& asked, const Served& served) {
   if (std::holds_alternative<Replied>(served)) return;
   if (std::holds_alternative<AwaitsRoom>(served)) return parked_.for_room.Park(asked, cleaning_.waiting().rooms());
   if (const auto* awaits = std::get_if<AwaitsWriter>(&served)) return parked_.for_writer.Park(asked, awaits->present);
+  if (const auto* awaits = std::get_if<AwaitsMedium>(&served)) return parked_.for_medium.Park(asked, *awaits);
   sessions_.Violate(asked.session, std::get<Violation>(served).what());
 }
 
@@ -76,6 +77,15 @@ size_t Inbox::WakeForWriter(size_t limit, bool looks) {
     return std::nullopt;
   };
   return parked_.for_writer.Wake(limit, looks, serve);
+}
+
+size_t Inbox::WakeForMedium() {
+  return parked_.for_medium.Wake([this](const Asked& asked) -> std::optional<AwaitsMedium> {
+    const Served served = handler_.Serve(asked, After::kMedium);
+    if (const auto* awaits = std::get_if<AwaitsMedium>(&served)) return *awaits;
+    Conclude(asked, served);
+    return std::nullopt;
+  });
 }
 
 void Inbox::PassTime(Nanoseconds since) {

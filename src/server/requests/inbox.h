@@ -1,8 +1,8 @@
 // Takes the messages of a shard's sessions: when they arrive, and again when a waiting request can go on.
 //
-// Owns the requests that wait. Requires: a completion's channel belongs to an open session. In each Poll the shard
-// first wakes the requests that wait for the rate. The shard forgets a session before that session ends. The shard's
-// thread calls it, and any thread sets the limit.
+// Owns the requests that wait, except those in the MediumQueue. Requires: a completion's channel belongs to an open
+// session. In each Poll the shard first wakes the requests that wait for the rate. The shard forgets a session before
+// that session ends. The shard's thread calls it, and any thread sets the limit.
 #pragma once
 
 #include <cstddef>
@@ -25,18 +25,20 @@ namespace erda::server {
 class Inbox {
  public:
   Inbox(const RequestHandler& handler, const ShardOptions& options, Counters counters, Sessions& sessions,
-        Versions& versions, CleaningPolicy& cleaning)
+        Versions& versions, CleaningPolicy& cleaning, MediumQueue& for_medium)
       : handler_(handler),
         sessions_(sessions),
         versions_(versions),
         cleaning_(cleaning),
-        parked_{RateQueue(*options.time, options.requests_per_second), RoomQueue(counters), WriterQueue(versions)} {}
+        parked_{RateQueue(*options.time, options.requests_per_second), RoomQueue(counters), WriterQueue(versions),
+                for_medium} {}
 
   // Takes a completion of a channel, and serves it if it is a request. seen: when the shard found it.
   void Take(const fabric::Completion& completion, Nanoseconds seen);
   // These functions serve parked requests again. WakeForRate takes those that the rate allows, and WakeForRoom those
   // for which there may be room now. WakeForWriter takes up to `limit` of those that await a writer
-  // (WriterQueue::Wake). Each returns how many do not wait any more.
+  // (WriterQueue::Wake), and WakeForMedium those whose version the medium holds now. Each returns how many do not wait
+  // any more.
   size_t WakeForRate() {
     return parked_.for_rate.Wake(
         [this](Session& session, uint32_t imm, Nanoseconds seen) { Hear(session, imm, seen); });
@@ -46,6 +48,7 @@ class Inbox {
     return parked_.for_room.Wake(cleaning_.waiting().rooms(), serve);
   }
   size_t WakeForWriter(size_t limit, bool looks);
+  size_t WakeForMedium();
   // Adds the time to the wait of the requests that await writers. Ends a session that others await for too long.
   void PassTime(Nanoseconds since);
   // Forgets a session that ends.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "server/requests/medium_queue.h"
 #include "server/requests/rate_queue.h"
 #include "server/requests/room_queue.h"
 #include "server/requests/writer_queue.h"
@@ -13,6 +14,7 @@ struct ParkedRequests {
   RateQueue for_rate;
   RoomQueue for_room;
   WriterQueue for_writer;
+  MediumQueue& for_medium;
 
   [[nodiscard]] bool awaits_room() const { return !for_room.empty(); }
   // Returns true if requests wait for values that clients write.
@@ -23,13 +25,15 @@ struct ParkedRequests {
   [[nodiscard]] Nanoseconds held_for() const { return for_rate.wait(); }
   // Returns true if a request in this slot was served before, and waits.
   [[nodiscard]] bool Has(const Session& session, uint32_t slot) const {
-    return for_room.Has(session, slot) || for_writer.Has(session, slot);
+    return for_room.Has(session, slot) ||
+           (session.awaiting_writer > 0 && (for_writer.Has(session, slot) || for_medium.Has(session, slot)));
   }
   // Drops the requests of a session that ends.
   void Forget(const Session& session) {
     for_rate.Forget(session);
     for_room.Forget(session);
     for_writer.Forget(session);
+    for_medium.Forget(session);
   }
 };
 

@@ -41,7 +41,7 @@ bool IsConditional(const Request& request) { return request.condition != static_
   if (domain_.geometry.ShardOf(key_hash) != domain_.shard) return Violation("a key of another shard");
 
   if (versions_.holds_later() && ChangesKey(request)) {
-    if (const auto deleted = versions_.removing().AwaitedDelete(key, key_hash)) return AwaitsWriter{*deleted};
+    if (const auto awaited = Awaited(key, key_hash)) return AwaitsMedium{*awaited, key_hash};
   }
   Present present;
   if (IsConditional(request) || request.op == static_cast<uint8_t>(RequestOp::kIncrement)) {
@@ -71,15 +71,18 @@ bool IsConditional(const Request& request) { return request.condition != static_
       if (outcome->reason == Reason::kTooManyReservations) outcome->number = options_.reservations_per_client;
       return Replied{};
     case RequestOp::kPutDelegated: {
+      const bool waits = versions_.holds_later() && Awaited(key, key_hash);
       const auto put = versions_.delegating().Put(key, key_hash, request.value_size, request.value_crc, ack,
-                                                  format::LogAddress(request.address), session.id, deadline);
+                                                  format::LogAddress(request.address), session.id, deadline, waits);
       if (!put) return Violation("a delegated put without its value, or not at the chunk's next free place");
       *outcome = *put;
       return Replied{};
     }
     case RequestOp::kDelete: {
       const auto deleted = versions_.removing().Delete(key, key_hash);
-      if (const auto* awaited = std::get_if<Present>(&deleted)) return AwaitsWriter{*awaited};
+      if (const auto* awaited = std::get_if<Present>(&deleted)) {
+        return AwaitsMedium{*awaited, key_hash, awaited->key_hash != key_hash};
+      }
       *outcome = std::get<Outcome>(deleted);
       return Replied{};
     }
@@ -149,7 +152,10 @@ Served RequestHandler::Delegate(Session& session, const Request& request, Outcom
 std::optional<Served> RequestHandler::Judge(const Request& request, std::string_view key, uint64_t key_hash,
                                             Present* present, Outcome* outcome) {
   *present = versions_.judging().Judge(key, key_hash);
-  if (present->state == Present::State::kUndecided) return AwaitsWriter{*present};
+  if (present->state == Present::State::kUndecided) {
+    if (versions_.judging().AwaitsMedium(*present)) return AwaitsMedium{*present, key_hash};
+    return AwaitsWriter{*present};
+  }
   if (present->state == Present::State::kDamaged) {
     *outcome = {Code::kCorruption, Reason::kDamaged, {}, 0, {}};
     return Replied{};
@@ -160,6 +166,11 @@ std::optional<Served> RequestHandler::Judge(const Request& request, std::string_
     return Replied{};
   }
   return std::nullopt;
+}
+
+std::optional<Present> RequestHandler::Awaited(std::string_view key, uint64_t key_hash) const {
+  if (auto deleted = versions_.removing().AwaitedDelete(key, key_hash)) return deleted;
+  return for_medium_.AheadOf(key_hash);
 }
 
 // Raises the clock's word at least to the time of the reply: the client that asks Reads the word next.

@@ -15,6 +15,7 @@
 #include "server/cleaning/cleaning_policy.h"
 #include "server/control/counters.h"
 #include "server/requests/commit_batch.h"
+#include "server/requests/medium_queue.h"
 #include "server/requests/reply_batch.h"
 #include "server/requests/served.h"
 #include "server/sessions/session.h"
@@ -25,7 +26,7 @@
 namespace erda::server {
 
 // The reason for which a request has waited before the shard serves it.
-enum class After : uint8_t { kNothing, kRoom, kWriter };
+enum class After : uint8_t { kNothing, kRoom, kWriter, kMedium };
 
 class RequestHandler {
  public:
@@ -37,7 +38,8 @@ class RequestHandler {
   };
 
   RequestHandler(const Domain& domain, const ShardOptions& options, Counters counters, Versions& versions,
-                 CleaningPolicy& cleaning, Sessions& sessions, ReplyBatch& replies, CommitBatch& commits)
+                 CleaningPolicy& cleaning, Sessions& sessions, ReplyBatch& replies, CommitBatch& commits,
+                 const MediumQueue& for_medium)
       : domain_(domain),
         options_(options),
         counters_(counters),
@@ -45,7 +47,8 @@ class RequestHandler {
         cleaning_(cleaning),
         sessions_(sessions),
         replies_(replies),
-        commits_(commits) {}
+        commits_(commits),
+        for_medium_(for_medium) {}
 
   // Serves the request in the slot, for the first time or again. Its client can still write to the slot: a request that
   // waits may have changed since it was served first.
@@ -62,6 +65,9 @@ class RequestHandler {
   // the shard does anything else.
   std::optional<Served> Judge(const format::Request& request, std::string_view key, uint64_t key_hash, Present* present,
                               Outcome* outcome);
+  // Returns the version for which a change of the key has to wait. A delete or another request of the key waits for it.
+  // Requires: the pool has a journal.
+  [[nodiscard]] std::optional<Present> Awaited(std::string_view key, uint64_t key_hash) const;
 
   const Domain domain_;
   const ShardOptions options_;
@@ -71,6 +77,7 @@ class RequestHandler {
   Sessions& sessions_;
   ReplyBatch& replies_;
   CommitBatch& commits_;
+  const MediumQueue& for_medium_;
 };
 
 }  // namespace erda::server

@@ -1,6 +1,7 @@
 // The result of a request that the shard served. A value.
 #pragma once
 
+#include <cstdint>
 #include <variant>
 
 #include "server/sessions/session.h"
@@ -16,7 +17,13 @@ struct AwaitsRoom {};
 struct AwaitsWriter {
   Present present;
 };
+// On a pool with a journal: the request of this key waits until the medium holds `present`.
+struct AwaitsMedium {
+  Present present;
+  uint64_t key_hash = 0;
+  bool for_slot = false;  // It is a delete, and `present` is the tombstone of another key, in the slot that it needs.
+};
 
-using Served = std::variant<Replied, AwaitsRoom, AwaitsWriter, Violation>;
+using Served = std::variant<Replied, AwaitsRoom, AwaitsWriter, AwaitsMedium, Violation>;
 
 }  // namespace erda::server

@@ -44,8 +44,7 @@ void WriterQueue::Forget(const Session& session) {
 }
 
 bool WriterQueue::Has(const Session& session, uint32_t slot) const {
-  return session.awaiting_writer > 0 &&
-         std::ranges::any_of(requests_, [&](const Awaiting& each) { return each.request.IsOf(session, slot); });
+  return std::ranges::any_of(requests_, [&](const Awaiting& each) { return each.request.IsOf(session, slot); });
 }
 
 }  // namespace erda::server

@@ -1,7 +1,7 @@
 // Requests that are undecided: the shard cannot judge them before another client's unfinished version of the key is
-// whole, is superseded, or is taken back. On a pool with a journal, they also wait until the medium holds that version.
+// whole, is superseded, or is taken back. On a pool with a journal, a version that is whole then has to be held, too.
 //
-// Owns these requests in their order, how long each has waited, and each session's count of them
+// Owns these requests in their order, how long each has waited, and their part of each session's count
 // (Session::awaiting_writer). Requires: a client sends nothing else in the slot of a waiting request. The shard forgets
 // a session before that session ends. The shard's thread calls it.
 #pragma once

@@ -46,7 +46,7 @@ struct Session {
   std::unique_ptr<fabric::Channel> channel;  // The last one, so that it is destroyed first: it uses the regions.
   std::vector<fabric::WorkRequest> replies;  // Of this Poll, not posted yet.
   uint32_t awaiting_room = 0;                // Requests in the RoomQueue.
-  uint32_t awaiting_writer = 0;              // Requests in the WriterQueue.
+  uint32_t awaiting_writer = 0;              // Requests in the WriterQueue and the MediumQueue.
   uint32_t awaiting_hold = 0;                // Replies in WaitingReplies.
   struct Held {
     uint32_t imm = 0;

@@ -41,7 +41,7 @@ Outcome Delegating::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Ses
 }
 
 std::optional<Outcome> Delegating::Put(std::string_view key, uint64_t key_hash, uint32_t value_size, uint32_t value_crc,
-                                       Ack ack, Address address, SessionId session, uint64_t deadline) {
+                                       Ack ack, Address address, SessionId session, uint64_t deadline, bool waits) {
   const uint32_t head = geometry_.HeadOf(key_hash);
   Chunk* found = chunks_.Find(session, head, address);
   if (found == nullptr) return kNone;
@@ -63,8 +63,7 @@ std::optional<Outcome> Delegating::Put(std::string_view key, uint64_t key_hash, 
   chunk.tail += space;
   chunk.age = 0;
 
-  // A put that has to wait for a delete of its key comes again without a chunk, and waits then.
-  const bool waits = removing_.AwaitedDelete(key, key_hash).has_value();
+  // A put that has to wait comes again without a chunk, and waits then.
   Outcome outcome = waits ? kNone : puts_.Prepare(key, key_hash, value_size, FlagsOf(ack), &version);
   const bool refused = outcome.code != Code::kOk;
   // The object gets a header all the same, and no entry will name it: a walk of the log finds the next one after it.

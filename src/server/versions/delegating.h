@@ -19,7 +19,6 @@
 #include "server/versions/outcome.h"
 #include "server/versions/publish_batch.h"
 #include "server/versions/puts.h"
-#include "server/versions/removing.h"
 
 namespace erda::server {
 
@@ -28,13 +27,12 @@ class Delegating {
   using Address = format::LogAddress;
 
   Delegating(nvm::Writer& nvm, const format::Geometry& geometry, log::ShardLog& log, Counters& counters,
-             VersionNumbers& numbers, const Removing& removing, PublishBatch& batch, Puts& puts)
+             VersionNumbers& numbers, PublishBatch& batch, Puts& puts)
       : nvm_(nvm),
         geometry_(geometry),
         log_(log),
         counters_(counters),
         numbers_(numbers),
-        removing_(removing),
         batch_(batch),
         puts_(puts),
         chunks_(log, geometry) {}
@@ -46,8 +44,9 @@ class Delegating {
   // Puts a value that the session has placed, for an object at `address` in one of its chunks. A client sends these
   // requests in the order of their objects. Returns kNoChunk if the session has no such chunk any more. Returns nullopt
   // if the session broke the protocol: its value is not there, or the next object does not begin at `address`.
+  // `waits` says that a put of the key has to wait. A put in a chunk cannot, so it gets kNoChunk.
   std::optional<Outcome> Put(std::string_view key, uint64_t key_hash, uint32_t value_size, uint32_t value_crc, Ack ack,
-                             Address address, SessionId session, uint64_t deadline = 0);
+                             Address address, SessionId session, uint64_t deadline = 0, bool waits = false);
   // The session gives back the chunk at the address whose header has this version: it writes no more there.
   void GiveBack(uint32_t head, Address address, uint64_t version, SessionId session) {
     chunks_.GiveBack(batch_.Publish(), head, address, version, session);
@@ -69,7 +68,6 @@ class Delegating {
   log::ShardLog& log_;
   Counters& counters_;
   VersionNumbers& numbers_;
-  const Removing& removing_;
   PublishBatch& batch_;
   Puts& puts_;
   ChunkTable chunks_;

@@ -43,6 +43,11 @@ Present Judging::Judge(std::string_view key, uint64_t key_hash) {
   }
 }
 
+bool Judging::AwaitsMedium(const Present& present) const {
+  const InFlight::Id id = reservations_.in_flight().Find(present.key_hash, present.head, present.address);
+  return id != InFlight::kNone && reservations_.in_flight().At(id).awaits_hold;
+}
+
 bool Judging::AwaitsWriter(const Present& present) const {
   const InFlight& in_flight = reservations_.in_flight();
   const InFlight::Id id = in_flight.Find(present.key_hash, present.head, present.address);

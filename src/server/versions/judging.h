@@ -35,6 +35,9 @@ class Judging {
   // Returns true if the judgement is still right, as far as that is known without a look at the value. Requires: the
   // judgement was kUndecided, or a delete waits for the version.
   [[nodiscard]] bool IsUndecided(const Present& present) const;
+  // Returns true if the version that decides is whole, and the medium does not hold it yet. Requires: `present` is the
+  // result of Judge in this step.
+  [[nodiscard]] bool AwaitsMedium(const Present& present) const;
   // Returns true if IsUndecided is, and a client has still to write the value: the medium alone does not decide.
   [[nodiscard]] bool AwaitsWriter(const Present& present) const;
 

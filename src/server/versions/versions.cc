@@ -23,7 +23,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
               options.index_grows),
       puts_(nvm, geometry, part_.index(), part_.log(), part_.counters(), part_.numbers(), reservations_, settling_,
             batch_, growth_, options.reservations_per_session),
-      delegating_(nvm, geometry, part_.log(), part_.counters(), part_.numbers(), removing_, batch_, puts_) {}
+      delegating_(nvm, geometry, part_.log(), part_.counters(), part_.numbers(), batch_, puts_) {}
 
 // A put of the key that waits may be newer than the committed version, so the shard publishes it first.
 std::optional<Outcome> Versions::EndCommit(const Commit& commit) { return settling_.EndCommit(PublishPuts(), commit); }
