@@ -276,5 +276,24 @@ TEST_F(HoldTest, PutGoesOnIfTheDeleterIsGone) {
   EXPECT_EQ(Get(*first, "key"), "after");
 }
 
+// --- Limits
+
+TEST_P(HoldOrderTest, PlacedPutsWaitIfTheMediumDoesNotHoldAsManyAsTheClientHasSlots) {
+  const auto writer = Placing("writer", GetParam());
+  PutHeld(*writer, "key", "value");  // Now the client has its chunk.
+  for (int round = 0; round < 3; ++round) {
+    for (uint32_t put = 0; put < kSlots; ++put) {
+      StartPut(*writer, "key" + std::to_string(put), "value");
+      EXPECT_TRUE(EndsUnheld(*writer)) << put;
+    }
+    StartPut(*writer, "one more", "value");
+    EXPECT_FALSE(EndsUnheld(*writer));
+    EXPECT_TRUE(EndsHeld({writer.get()}));
+    disk_->HoldAll();
+    shard_->Poll();
+  }
+  EXPECT_EQ(Count(format::Counter::kViolations), 0);
+}
+
 }  // namespace
 }  // namespace erda::sim

@@ -32,9 +32,15 @@ void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const O
   reply.header = outcome.header;
   // The memory is free: the slot's last reply has arrived, or the client could not have sent another request in it.
   std::memcpy(asked.session.reply_memory.data() + asked.slot * sizeof(Reply), &reply, sizeof(reply));
-  const bool waits = holds_later_ && undone == Undone::kNever && !Planted(Flaw::kAnsweredBeforeHeld);
-  if (waits) return waiting_.Add(asked, kind);
+  if (holds_later_ && Wait(asked, kind, undone)) return;
   AddFromMemory(asked, kind);
+}
+
+bool ReplyBatch::Wait(const Asked& asked, uint8_t kind, Undone undone) {
+  if (undone == Undone::kMayBe || Planted(Flaw::kAnsweredBeforeHeld)) return false;
+  if (undone == Undone::kPlaced && waiting_.AddPlaced(asked)) return false;
+  waiting_.Add(asked, kind);
+  return true;
 }
 
 size_t ReplyBatch::AddHeld(uint64_t held) {

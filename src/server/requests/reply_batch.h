@@ -12,15 +12,13 @@
 #include "base/clock.h"
 #include "nvm/writer.h"
 #include "server/control/activity.h"
+#include "server/requests/request_rules.h"
 #include "server/requests/waiting_replies.h"
 #include "server/sessions/session.h"
 #include "server/versions/all_published.h"
 #include "server/versions/versions.h"
 
 namespace erda::server {
-
-// Whether a power cut may undo what a reply tells.
-enum class Undone : uint8_t { kNever, kMayBe };
 
 class ReplyBatch {
  public:
@@ -29,7 +27,8 @@ class ReplyBatch {
       : nvm_(nvm), holds_later_(nvm.holds_later()), activity_(activity), clock_(clock) {}
 
   // Adds the reply to a request. `kind` is the request's RequestOp, or 0 for a question for the time. On a pool with a
-  // journal, a reply that is never undone waits until the medium holds all that the shard has flushed.
+  // journal, a reply that is never undone waits until the medium holds all that the shard has flushed. So does one to a
+  // put with kPlaced, if the session has too many of them.
   void AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome, Undone undone = Undone::kNever);
   // Adds a message without bytes, which the client did not ask for.
   void AddNotice(Session& session, uint32_t imm) { Add(session, imm, {}); }
@@ -65,6 +64,8 @@ class ReplyBatch {
     Nanoseconds seen{0};
   };
 
+  // Returns true if the reply waits now. Requires: the pool has a journal.
+  [[nodiscard]] bool Wait(const Asked& asked, uint8_t kind, Undone undone);
   void Add(Session& session, uint32_t imm, std::span<std::byte> reply);
   // Adds the reply that lies in the slot's reply memory.
   void AddFromMemory(const Asked& asked, uint8_t kind);

@@ -133,8 +133,7 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
   }
   const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
   if (!told && outcome.reason != Reason::kNoChunk) sessions_.CountRefused(session.fabric);
-  const bool may_be_undone = versions_.holds_later() && MayBeUndone(request, outcome.code);
-  const Undone undone = may_be_undone ? Undone::kMayBe : Undone::kNever;
+  const Undone undone = versions_.holds_later() ? UndoneOf(request, outcome.code) : Undone::kNever;
   replies_.AddReply(asked, request.op, request.id, outcome, undone);
   return Replied{};
 }

@@ -22,18 +22,21 @@ bool MayWait(const Request& request) {
   }
 }
 
-bool MayBeUndone(const Request& request, Code code) {
+Undone UndoneOf(const Request& request, Code code) {
+  const bool is_placed = code == Code::kOk && Ack{request.ack} == Ack::kPlaced;
   switch (RequestOp{request.op}) {
     case RequestOp::kReserve:
+      if (is_placed) return Undone::kPlaced;
+      return code == Code::kConflict ? Undone::kNever : Undone::kMayBe;
     case RequestOp::kDelegate:
     case RequestOp::kGiveBack:
-      return code != Code::kConflict;
+      return Undone::kMayBe;
     case RequestOp::kPutInline:
     case RequestOp::kPutStaged:
     case RequestOp::kPutDelegated:
-      return code == Code::kOk && Ack{request.ack} == Ack::kPlaced;
+      return is_placed ? Undone::kPlaced : Undone::kNever;
     default:
-      return false;
+      return Undone::kNever;
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "erda/status.h"
 #include "format/geometry.h"
@@ -14,9 +15,13 @@ namespace erda::server {
 // Returns true if the shard may keep the request until there is room in the log. A delegated put has its space already.
 // If it waited, its client would keep its chunk, and that may prevent the room that the put waits for.
 [[nodiscard]] bool MayWait(const format::Request& request);
-// Returns true if a power cut may undo what the answer with this outcome tells: space that the client got, or a put
-// with kPlaced. Everything else tells the state of a key, which a power cut must not undo.
-[[nodiscard]] bool MayBeUndone(const format::Request& request, Code code);
+// Whether a power cut may undo what a reply tells.
+enum class Undone : uint8_t {
+  kNever,   // It tells the state of a key.
+  kPlaced,  // It ends a put with kPlaced, or gives space for one.
+  kMayBe    // It gives other space, or refuses it. Or it tells the time.
+};
+[[nodiscard]] Undone UndoneOf(const format::Request& request, Code code);
 // Returns the violation in the condition of the request, or in the place in the pool that it names.
 Violation CheckRights(const format::Request& request, const Session& session);
 // Returns the violation in the numbers of a request for a key. slot_bytes: the size of the request's slot.

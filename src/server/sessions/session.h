@@ -48,6 +48,7 @@ struct Session {
   uint32_t awaiting_room = 0;                // Requests in the RoomQueue.
   uint32_t awaiting_writer = 0;              // Requests in the WriterQueue and the MediumQueue.
   uint32_t awaiting_hold = 0;                // Replies in WaitingReplies.
+  uint32_t placed = 0;                       // Answers to puts with kPlaced in WaitingReplies, which are sent.
   struct Held {
     uint32_t imm = 0;
     Nanoseconds seen{0};

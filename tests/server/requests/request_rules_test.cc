@@ -51,6 +51,24 @@ constexpr RequestOp kAllOps[] = {RequestOp::kPutInline, RequestOp::kReserve,    
                                  RequestOp::kDelegate,  RequestOp::kPutDelegated, RequestOp::kGiveBack,
                                  RequestOp::kIncrement, RequestOp::kPutStaged};
 
+TEST_F(RequestRules, OnlyPlacedPutsAndSpaceMayBeUndone) {
+  for (const RequestOp op : kAllOps) {
+    for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
+      Request request = RequestFor(op);
+      request.ack = static_cast<uint8_t>(ack);
+      const bool chunk = op == RequestOp::kDelegate || op == RequestOp::kGiveBack;
+      const bool put = op == RequestOp::kPutInline || op == RequestOp::kPutStaged || op == RequestOp::kPutDelegated;
+      const bool placed = ack == Ack::kPlaced && (put || op == RequestOp::kReserve);
+      const Undone ok = placed ? Undone::kPlaced : chunk || op == RequestOp::kReserve ? Undone::kMayBe : Undone::kNever;
+      EXPECT_EQ(UndoneOf(request, Code::kOk), ok) << static_cast<int>(op);
+      const Undone refused = chunk || op == RequestOp::kReserve ? Undone::kMayBe : Undone::kNever;
+      EXPECT_EQ(UndoneOf(request, Code::kResourceExhausted), refused) << static_cast<int>(op);
+      if (chunk) continue;
+      EXPECT_EQ(UndoneOf(request, Code::kConflict), Undone::kNever) << static_cast<int>(op);
+    }
+  }
+}
+
 TEST_F(RequestRules, WriteAccessDecidesWhichPlacesARequestMayName) {
   for (const Rights rights : kAllRights) {
     Session session;

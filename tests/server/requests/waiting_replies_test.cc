@@ -12,6 +12,8 @@ class WaitingRepliesTest : public testing::Test {
   static constexpr uint8_t kKind = 3;
   using Slots = std::vector<uint32_t>;
 
+  WaitingRepliesTest() { one_.slots = other_.slots = 2; }
+
   void Add(Session& session, uint32_t slot) { waiting_.Add({session, slot, Nanoseconds(1)}, kKind); }
   // Returns the slots of the replies that are released.
   Slots Release(uint64_t held) {
@@ -59,6 +61,27 @@ TEST_F(WaitingRepliesTest, ForgottenSessionGetsNone) {
   EXPECT_EQ(Release(100), Slots({2}));
   EXPECT_EQ(Release(200), Slots({4}));
   EXPECT_TRUE(waiting_.empty());
+}
+
+TEST_F(WaitingRepliesTest, SessionHasAsManyPlacedRepliesAsSlots) {
+  EXPECT_TRUE(waiting_.AddPlaced({one_, 1, {}}));
+  waiting_.Place(100);
+  EXPECT_TRUE(waiting_.AddPlaced({one_, 1, {}}));
+  EXPECT_FALSE(waiting_.AddPlaced({one_, 1, {}}));
+  EXPECT_TRUE(waiting_.AddPlaced({other_, 1, {}})) << "each session counts alone";
+  Add(one_, 1);
+  waiting_.Place(200);
+  EXPECT_EQ(one_.awaiting_hold, 1);
+  EXPECT_EQ(Release(99), Slots());
+  EXPECT_FALSE(waiting_.AddPlaced({one_, 2, {}}));
+  size_t released = waiting_.Release(100, [](const Asked&, uint8_t) { ADD_FAILURE() << "it was sent before"; });
+  EXPECT_EQ(released, 1);
+  EXPECT_TRUE(waiting_.AddPlaced({one_, 2, {}}));
+  waiting_.Place(300);
+  released = waiting_.Release(200, [](const Asked& asked, uint8_t) { EXPECT_EQ(asked.slot, 1); });
+  EXPECT_EQ(released, 3);
+  waiting_.Forget(one_);
+  EXPECT_TRUE(waiting_.empty()) << "a session without waiting replies may have placed ones";
 }
 
 }  // namespace
