@@ -112,7 +112,8 @@ size_t Shard::TakeHeld() {
   if (held == held_ && !Planted(Flaw::kSettledBeforeHeld)) return 0;
   held_ = held;
   if (data_.keeps_time()) data_.KeepTime();
-  const size_t settled = data_.versions().SettleHeld();
+  const auto [settled, later] = data_.versions().SettleHeld();
+  if (later) replies_.Postpone(held);
   size_t taken = settled + replies_.AddHeld(held);
   if (settled > 0 && !for_medium_.empty()) taken += inbox_.WakeForMedium();
   if (taken > 0 && parked().awaits_writers()) taken += inbox_.WakeForWriter(SIZE_MAX, false);

@@ -295,5 +295,33 @@ TEST_P(HoldOrderTest, PlacedPutsWaitIfTheMediumDoesNotHoldAsManyAsTheClientHasSl
   EXPECT_EQ(Count(format::Counter::kViolations), 0);
 }
 
+// --- Damage
+
+// The medium lets the entry name the version before the newest one. So the newest is published when it is held, and its
+// put is answered when that is held, too.
+TEST_F(HoldTest, AnswerWaitsForAVersionThatBecomesTheNewOneLate) {
+  const auto one = Inline("one");
+  const auto other = Inline("other");
+  index::Index& index = shard_->data().versions().part().index();
+  const auto entry = [&] {
+    std::optional<index::Slot> found;
+    for (index::Slot slot = 0; slot < index.size(); ++slot) {
+      if (!index.WordAt(slot).empty()) found = slot;
+    }
+    return *found;
+  };
+  StartPut(*one, "key", "one");
+  EXPECT_FALSE(EndsUnheld(*one));
+  const format::EntryWord before = index.WordAt(entry());
+  StartPut(*other, "key", "other");
+  EXPECT_FALSE(EndsUnheld(*other));
+  disk_->HoldAll();
+  index.StoreWord(entry(), before);
+  EXPECT_FALSE(EndsUnheld(*other));
+  EXPECT_TRUE(EndsHeld({one.get(), other.get()}));
+  EXPECT_EQ(codes_, Codes({Code::kOk, Code::kOk}));
+  EXPECT_EQ(Get(*one, "key"), "other");
+}
+
 }  // namespace
 }  // namespace erda::sim

@@ -47,6 +47,8 @@ class ReplyBatch {
   }
   // Adds the replies that waited, and whose place the medium holds now: the next Send posts them. Returns how many.
   size_t AddHeld(uint64_t held);
+  // The replies that AddHeld would add wait until the medium holds all that the shard has flushed now.
+  void Postpone(uint64_t held) { waiting_.Postpone(held, nvm_.place()); }
   // Drops the messages for the session.
   void Forget(const Session& session) {
     std::erase(sessions_, &session);

@@ -54,6 +54,13 @@ class WaitingReplies {
     }
     return released;
   }
+  // The replies up to the place `held` need a place more: they wait up to `place`.
+  void Postpone(uint64_t held, uint64_t place) {
+    for (Waiting& each : replies_) {
+      if (each.place > held) return;
+      each.place = place;
+    }
+  }
   void Forget(const Session& session) {
     if (session.awaiting_hold + session.placed == 0) return;
     const auto is_its = [&](const Waiting& each) { return each.request.session == &session; };

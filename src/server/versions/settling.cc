@@ -125,8 +125,9 @@ bool Settling::AwaitHoldIfWhole(uint64_t key_hash, uint32_t head, format::LogAdd
 
 // Looks at no object, since one may be damaged that was whole when its put was answered. The new version of the entry
 // is in flight, or it has overtaken this one. If this version becomes the new one only now, readers must not see that
-// before the medium holds it.
-void Settling::SettleHeld(InFlight::Id id) {
+// before the medium holds it. Only damage of the entry leads there: an entry goes back only if its new version is taken
+// back. A version that waits for the medium never is.
+bool Settling::SettleHeld(InFlight::Id id) {
   const InFlight& in_flight = reservations_.in_flight();
   const Reservation& held = in_flight.At(id);
   const bool counts = !held.superseded && !held.overtaken;  // (I4)
@@ -146,13 +147,15 @@ void Settling::SettleHeld(InFlight::Id id) {
       chain_.StoreSettled(*slot, word);
     } else if (held.version > in_flight.At(newest).version) {
       index_.StoreWordLazily(*slot, word.Published(held.address));
-      return holds_.Push(id);
+      holds_.Push(id);
+      return false;
     } else if (!Planted(Flaw::kLateCommitLost)) {
       index_.StoreWord(*slot, word.WithOld(held.address));
     }
     reservations_.Overtake(held.key_hash, held.version);
   }
   reservations_.Settle(id);
+  return true;
 }
 
 // --- Versions that arrived without a commit

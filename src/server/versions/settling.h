@@ -102,19 +102,29 @@ class Settling {
   // true if it waits now.
   bool AwaitHoldIfWhole(uint64_t key_hash, uint32_t head, format::LogAddress address);
   // Settles the versions that the medium holds now. Calls end(const Reservation&) for each tombstone among them, which
-  // is no longer needed after that. Returns how many there were.
+  // is no longer needed after that.
+  struct Held {
+    size_t taken = 0;    // How many there were.
+    bool later = false;  // One of them has become the new version of its entry only now, so it waits again.
+  };
   template <class End>
-  size_t SettleHeld(AllPublished, End&& end) {
-    return holds_.Take([&](InFlight::Id id) {
+  [[nodiscard]] Held SettleHeld(AllPublished, End&& end) {
+    Held held;
+    held.taken = holds_.Take([&](InFlight::Id id) {
       const Reservation& reservation = reservations_.in_flight().At(id);
-      if (!reservation.is_tombstone) return SettleHeld(id);
+      if (!reservation.is_tombstone) {
+        held.later |= !SettleHeld(id);
+        return;
+      }
       end(reservation);
       reservations_.End(id);
     });
+    return held;
   }
 
  private:
-  void SettleHeld(InFlight::Id id);
+  // Returns false if the version has become the new one of its entry only now: it waits until the medium holds that.
+  [[nodiscard]] bool SettleHeld(InFlight::Id id);
   void SettleUnsettled(Slot slot, uint64_t key_hash);
   // Returns the reservation that the commit is for, or kNone if the session has no reservation that waits for it.
   [[nodiscard]] InFlight::Id FindCommitted(const Commit& commit) const;

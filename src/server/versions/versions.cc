@@ -28,7 +28,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
 // A put of the key that waits may be newer than the committed version, so the shard publishes it first.
 std::optional<Outcome> Versions::EndCommit(const Commit& commit) { return settling_.EndCommit(PublishPuts(), commit); }
 
-size_t Versions::SettleHeld() {
+Settling::Held Versions::SettleHeld() {
   return settling_.SettleHeld(PublishPuts(), [this](const Reservation& tombstone) { removing_.EndDelete(tombstone); });
 }
 
@@ -44,7 +44,7 @@ void Versions::Close() {
   for (SessionId session = 0; session < sessions; ++session) EndSession(session);
   (void)mending_.Mend(PublishPuts(), 0, part_.index().size());
   // If the medium failed, some versions wait for ever. The next start recovers the pool, and decides about them.
-  while (in_flight() > 0 && nvm_.AwaitHeld().ok() && SettleHeld() > 0) {
+  while (in_flight() > 0 && nvm_.AwaitHeld().ok() && SettleHeld().taken > 0) {
   }
   part_.Close();
   PublishGauges(PublishPuts());

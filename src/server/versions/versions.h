@@ -76,8 +76,8 @@ class Versions {
   std::optional<Outcome> EndCommit(const Commit& commit);
   // Looks at up to `limit` reservations, and settles those whose value has arrived. Returns how many it settled.
   size_t Sweep(size_t limit) { return settling_.Sweep(PublishPuts(), limit); }
-  // On a pool with a journal: settles the versions and ends the deletes that the medium holds now. Returns how many.
-  size_t SettleHeld();
+  // On a pool with a journal: settles the versions and ends the deletes that the medium holds now.
+  Settling::Held SettleHeld();
   [[nodiscard]] bool holds_later() const { return settling_.holds_later(); }
   // Serves a report that the key's newest version is not whole (TakingBack::Report).
   void Report(std::string_view key, uint64_t key_hash) { taking_back_.Report(PublishPuts(), key, key_hash); }

@@ -84,5 +84,17 @@ TEST_F(WaitingRepliesTest, SessionHasAsManyPlacedRepliesAsSlots) {
   EXPECT_TRUE(waiting_.empty()) << "a session without waiting replies may have placed ones";
 }
 
+TEST_F(WaitingRepliesTest, PostponedRepliesKeepTheirOrder) {
+  Add(one_, 1);
+  waiting_.Place(100);
+  Add(one_, 2);
+  waiting_.Place(200);
+  Add(other_, 3);
+  waiting_.Place(300);
+  waiting_.Postpone(200, 400);
+  EXPECT_EQ(Release(399), Slots());
+  EXPECT_EQ(Release(400), Slots({1, 2, 3}));
+}
+
 }  // namespace
 }  // namespace erda::server
