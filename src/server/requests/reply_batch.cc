@@ -32,15 +32,13 @@ void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const O
   reply.header = outcome.header;
   // The memory is free: the slot's last reply has arrived, or the client could not have sent another request in it.
   std::memcpy(asked.session.reply_memory.data() + asked.slot * sizeof(Reply), &reply, sizeof(reply));
-  if (holds_later_ && Wait(asked, kind, undone)) return;
+  if (holds_later_ && HasToWait(asked, undone)) return waiting_.Add(asked, kind);
   AddFromMemory(asked, kind);
 }
 
-bool ReplyBatch::Wait(const Asked& asked, uint8_t kind, Undone undone) {
+bool ReplyBatch::HasToWait(const Asked& asked, Undone undone) {
   if (undone == Undone::kMayBe || Planted(Flaw::kAnsweredBeforeHeld)) return false;
-  if (undone == Undone::kPlaced && waiting_.AddPlaced(asked)) return false;
-  waiting_.Add(asked, kind);
-  return true;
+  return undone != Undone::kPlaced || !waiting_.AddPlaced(asked);
 }
 
 size_t ReplyBatch::AddHeld(uint64_t held) {

@@ -66,8 +66,9 @@ class ReplyBatch {
     Nanoseconds seen{0};
   };
 
-  // Returns true if the reply waits now. Requires: the pool has a journal.
-  [[nodiscard]] bool Wait(const Asked& asked, uint8_t kind, Undone undone);
+  // Returns true if the reply has to wait. Otherwise counts it, if it is for a put with kPlaced. Requires: the pool has
+  // a journal.
+  [[nodiscard]] bool HasToWait(const Asked& asked, Undone undone);
   void Add(Session& session, uint32_t imm, std::span<std::byte> reply);
   // Adds the reply that lies in the slot's reply memory.
   void AddFromMemory(const Asked& asked, uint8_t kind);
