@@ -412,9 +412,14 @@ typedef struct erda_server_options {
   void* on_event_user;           // First argument of on_event.
   int64_t spin_us;               // How long ERDA_POLL_ADAPTIVE looks at first. Default: 50.
   int64_t nvm_write_latency_ns;  // For experiments: an additional delay of each write-back to NVM. Default: 0.
-  int64_t sync_ms;   // How often the server writes a pool in an ordinary file to its disk; 0: never. Default: 1000.
-  uint64_t grow_to;  // A size to which erda-pool resize must be able to grow the pool. 0: by the pool's size.
-  int populate;      // 1: erda_server_open makes all pages of the pool, so that no put waits for one. Default: 0.
+  int64_t sync_ms;       // How often the server writes a pool in an ordinary file to its disk; 0: never. Default: 1000.
+  uint64_t grow_to;      // A size to which erda-pool resize must be able to grow the pool. 0: by the pool's size.
+  int populate;          // 1: erda_server_open makes all pages of the pool, so that no put waits for one. Default: 0.
+  int journal_on_tmpfs;  // 1: a journal that is in memory is accepted. For tests. Default: 0.
+  const char* journal;   // The file of a journal, so that the pool survives a power cut. NULL: none.
+  uint64_t journal_size;        // Bytes of a new journal. 0: 1 GiB.
+  int64_t journal_interval_ms;  // 0: each answer waits for the disk. Otherwise how often the journal is written.
+  const char* journal_memory;   // A folder in a tmpfs where the server works. NULL: /dev/shm.
 } erda_server_options;
 
 // The limits that erda_server_reload changes [ServerLimits]. Set all fields, and the others to 0: {.size =

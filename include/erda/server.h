@@ -114,6 +114,20 @@ struct ServerOptions {
   // Other pools need no sync. The server reports the first failed sync to on_event.
   std::chrono::milliseconds sync{1000};
 
+  // The file of a journal. With it, a pool in an ordinary file survives a power cut (docs/journal.md). Changes go to the
+  // journal before the server answers, and to the pool later. The server then works in memory, which needs room for all
+  // of the pool. It makes the journal together with the pool. A pool that has a journal does not open without it.
+  std::string journal{};
+  uint64_t journal_size = 0;  // Bytes of a new journal. 0: 1 GiB.
+  // 0: each answer waits until the disk has what it tells, and the pool is power-safe. Otherwise no answer waits, and the
+  // journal is written at this interval: a power cut loses what was put since. At most a day.
+  std::chrono::milliseconds journal_interval{0};
+  // The folder for the memory in which the server works. It must be in a tmpfs. A server that is killed leaves the
+  // memory there, and the next one goes on with it.
+  std::string journal_memory{"/dev/shm"};
+  // Accepts a journal and a pool that are in memory, and so survive no power cut. For tests.
+  bool journal_on_tmpfs = false;
+
   // Bytes of stored values that the scrubber verifies in a second, over all shards, in endless rounds. 0: never. The
   // server counts damage and reports it to on_damage with the key; the key is empty if it is unknown. Only a new put
   // repairs the value. Threads of shards call on_damage; it must not wait.

@@ -50,6 +50,8 @@ inline constexpr struct {
   OptionBounds staging_bytes{"staging_bytes", 0, 1 << 30};
   OptionBounds flush{"flush", 0, 2};
   OptionBounds sync{"sync (in ms)", 0, 86'400'000};
+  OptionBounds journal_size{"journal_size", 4 << 20, int64_t{1} << 52, "", true};
+  OptionBounds journal_interval{"journal_interval (in ms)", 0, 86'400'000};
   OptionBounds scrub_rate{"scrub_rate", 0, int64_t{1} << 48};
   OptionBounds polling{"polling", 0, 2};
   OptionBounds spin{"spin (in us)", 0, 1'000'000'000};

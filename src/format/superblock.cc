@@ -20,7 +20,7 @@ namespace {
 Status CheckCopy(const Superblock& sb, uint64_t pool_size) {
   if (sb.magic != kPoolMagic) return {Code::kCorruption, "it is not an Erda pool (wrong magic number)"};
   // The check of the version comes first: another version may compute the checksum in another way.
-  if (sb.format_version != kFormatVersion) {
+  if (!IsReadable(sb.format_version)) {
     return Status(Code::kInvalidArgument, "it has format version " + std::to_string(sb.format_version) +
                                               ", and this program reads version " + std::to_string(kFormatVersion));
   }
@@ -29,6 +29,9 @@ Status CheckCopy(const Superblock& sb, uint64_t pool_size) {
   if (sb.geometry.pool_size > pool_size) {
     return Status(Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.pool_size) +
                                               " bytes and now has " + std::to_string(pool_size));
+  }
+  if (sb.journaled != (sb.format_version == kJournaledVersion ? 1U : 0U)) {
+    return {Code::kCorruption, "its superblock is damaged: its version and its journal do not fit"};
   }
   if (auto status = CheckGeometry(sb.geometry); !status.ok()) {
     return {Code::kCorruption, "its superblock is damaged: " + std::string(status.message())};
@@ -39,17 +42,20 @@ Status CheckCopy(const Superblock& sb, uint64_t pool_size) {
 }  // namespace
 
 Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes) {
+  return FindSuperblock(pool_bytes, pool_bytes.size());
+}
+
+Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> front, uint64_t pool_size) {
   std::optional<FoundSuperblock> best;
   bool damaged = false;
   Status worst;
   for (int copy = 0; copy < 2; ++copy) {
     const uint64_t offset = kSuperblockOffsets[copy];
-    if (pool_bytes.size() < offset + sizeof(Superblock)) {
-      return Status(Code::kCorruption,
-                    "it is not an Erda pool (it has " + std::to_string(pool_bytes.size()) + " bytes)");
+    if (front.size() < offset + sizeof(Superblock)) {
+      return Status(Code::kCorruption, "it is not an Erda pool (it has " + std::to_string(front.size()) + " bytes)");
     }
-    const auto sb = LoadAs<Superblock>(pool_bytes.subspan(offset));
-    Status status = CheckCopy(sb, pool_bytes.size());
+    const auto sb = LoadAs<Superblock>(front.subspan(offset));
+    Status status = CheckCopy(sb, pool_size);
     if (status.ok()) {
       if (!best || sb.generation > best->superblock.generation) best = FoundSuperblock{sb, copy, false};
       continue;

@@ -3,7 +3,7 @@
 //
 //   byte 0        8         12    16       32           40      44        48         112        128    144        192
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
-//   | "ERDAPOOL" | format  | crc | uuid   | generation | clean | 0       | geometry | boot     | hash | 0        |
+//   | "ERDAPOOL" | format  | crc | uuid   | generation | clean | journal | geometry | boot     | hash | 0        |
 //   |            | version |     |        |            |       |         | (64)     |          | seed |          |
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
 //
@@ -29,6 +29,12 @@ namespace erda::format {
 
 inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
 inline constexpr uint32_t kFormatVersion = 14;
+// A pool with a journal has this version. A program that knows no journal must not open it: the journal alone may have
+// some of the acknowledged puts.
+inline constexpr uint32_t kJournaledVersion = 15;
+constexpr bool IsReadable(uint32_t format_version) {
+  return format_version == kFormatVersion || format_version == kJournaledVersion;
+}
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
 // The kernel's name for the time between two starts of the machine. All zeroes: none, or unknown.
@@ -48,7 +54,7 @@ struct Superblock {
   std::array<uint8_t, 16> uuid;
   uint64_t generation;
   uint32_t clean;  // 1: a server closed the pool cleanly, and no version was in flight.
-  uint32_t reserved0;
+  uint32_t journaled;  // 1: the pool has a journal (docs/journal.md), and its format version is kJournaledVersion.
   Geometry geometry;
   BootId boot;
   HashSeed hash_seed;
@@ -61,6 +67,7 @@ ERDA_FORMAT_FIELD(Superblock, crc, 12);
 ERDA_FORMAT_FIELD(Superblock, uuid, 16);
 ERDA_FORMAT_FIELD(Superblock, generation, 32);
 ERDA_FORMAT_FIELD(Superblock, clean, 40);
+ERDA_FORMAT_FIELD(Superblock, journaled, 44);
 ERDA_FORMAT_FIELD(Superblock, geometry, 48);
 ERDA_FORMAT_FIELD(Superblock, boot, 112);
 ERDA_FORMAT_FIELD(Superblock, hash_seed, 128);
@@ -75,6 +82,8 @@ struct FoundSuperblock {
 // Returns the valid copy that counts. Returns kCorruption if neither copy is a superblock; the message is about the
 // better one. Returns kInvalidArgument for another format version, and for a pool of more bytes than the span.
 Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes);
+// The same for the first bytes of a pool of `pool_size` bytes.
+Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> front, uint64_t pool_size);
 
 // The last move of an index entry: its new slot << 8, plus the distance in slots from its former slot. The former slot
 // is before the new one. 0: the shard never moved an entry.

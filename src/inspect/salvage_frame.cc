@@ -45,7 +45,7 @@ namespace {
 // Returns whether the superblock is valid, whatever the size of the file. A file that is shorter than the pool can be
 // salvaged, too.
 bool Verifies(const Superblock& copy) {
-  return copy.magic == format::kPoolMagic && copy.format_version == kFormatVersion &&
+  return copy.magic == format::kPoolMagic && format::IsReadable(copy.format_version) &&
          format::SuperblockCrc(copy) == copy.crc && format::CheckGeometry(copy.geometry).ok();
 }
 
@@ -231,7 +231,7 @@ Result<SalvageFrame> FindSalvageFrame(std::span<const std::byte> pool, const Sal
     return SalvageFrame{counts->geometry, format::PoolSeed(counts->uuid), counts->hash_seed, FrameSource::kSuperblock};
   }
   for (const Superblock& copy : copies) {
-    if (copy.magic == format::kPoolMagic && copy.format_version != kFormatVersion &&
+    if (copy.magic == format::kPoolMagic && !format::IsReadable(copy.format_version) &&
         format::SuperblockCrc(copy) == copy.crc) {
       return Status(Code::kInvalidArgument, "it has format version " + std::to_string(copy.format_version) +
                                                 ", and this program reads version " + std::to_string(kFormatVersion) +

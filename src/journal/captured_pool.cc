@@ -7,8 +7,8 @@
 
 namespace erda::journal {
 
-CapturedPool::CapturedPool(nvm::Pool& image, Stream& stream, const std::atomic<Place>& held, std::function<void()> wait)
-    : image_(image), stream_(stream), held_(held), wait_(std::move(wait)) {
+CapturedPool::CapturedPool(nvm::Pool& image, Stream& stream, Medium medium)
+    : image_(image), stream_(stream), medium_(std::move(medium)) {
   bytes_ = image.view().bytes;
   durability_ = nvm::Durability::kPowerSafe;
 }
@@ -24,13 +24,15 @@ Status CapturedPool::Widen(uint64_t /*kept*/, uint64_t size) {
                                       " bytes and cannot get " + std::to_string(size) + " while it is open"};
 }
 
-Status CapturedPool::AwaitHeld() {
-  for (const Place end = place(); held() < end;) wait_();
-  return {};
+Status CapturedPool::AwaitHeld() { return held() < place() ? medium_.await_held() : Status(); }
+
+void CapturedPool::AwaitRoom() {
+  dropped_ = failed();
+  if (!dropped_) medium_.await_room();
 }
 
 void CapturedPool::FlushZeroes(const std::byte* begin, size_t size) {
-  while (!stream_.AppendZeroes(static_cast<uint64_t>(begin - bytes_.data()), size)) wait_();
+  while (!dropped_ && !stream_.AppendZeroes(static_cast<uint64_t>(begin - bytes_.data()), size)) AwaitRoom();
 }
 
 // Other processes may store into the range meanwhile. As on NVM, the medium then has any mixture of old and new bytes.
@@ -40,7 +42,7 @@ void CapturedPool::FlushRange(const std::byte* begin, size_t size) {
   if (size >= kZeroesMin && IsZero(range)) return FlushZeroes(begin, size);
   while (!range.empty()) {
     const uint64_t piece = FirstPiece(offset, range.size());
-    while (!stream_.Append(offset, range.first(piece))) wait_();
+    while (!dropped_ && !stream_.Append(offset, range.first(piece))) AwaitRoom();
     offset += piece;
     range = range.subspan(piece);
   }

@@ -1,6 +1,9 @@
 // The pool that the writer of one shard uses if the pool has a journal. It copies all that the writer flushes into the
 // shard's stream.
 //
+// After a failure of the disk the pool is memory alone. A flush that finds no room is dropped then, and so are all
+// later ones: the stream gets no hole.
+//
 // The bytes are those of an image, which all shards share. A flush copies its range to the end of the stream, as the
 // range is at that moment. A fence has nothing to do: the stream is in order. So the medium is power-safe for all that
 // comes before a place up to which the stream is held. The disk's thread says how far that is.
@@ -9,6 +12,7 @@
 #include <atomic>
 #include <functional>
 
+#include "journal/health.h"
 #include "journal/stream.h"
 #include "nvm/pool.h"
 
@@ -20,9 +24,21 @@ class CapturedPool : public nvm::Pool {
   // A shorter range of zeroes goes to the stream like other bytes: a look at each short flush would cost more.
   static constexpr uint64_t kZeroesMin = 256;
 
-  // held: the place up to which the stream is held. A flush calls `wait` as long as the stream has no room for it, and
-  // tries again after each call; so does AwaitHeld. `wait` returns when the disk's thread may have released something.
-  CapturedPool(nvm::Pool& image, Stream& stream, const std::atomic<Place>& held, std::function<void()> wait);
+  // The pool's view of its disk.
+  struct Medium {
+    // The place up to which the disk holds the stream. Null: the shard does not wait for the disk, and a power cut
+    // takes what the disk does not hold yet. Then all that is flushed counts as held.
+    const std::atomic<Place>* held;
+    const Health* health;
+    // Returns when there may be more room in the stream. A flush without room calls it, and tries again.
+    std::function<void()> await_room;
+    // Returns when the disk holds all of the stream, or the failure if it never will.
+    std::function<Status()> await_held;
+    // Somebody will wait until the disk holds all of the stream.
+    std::function<void()> ask;
+  };
+  // REQUIRES: what the medium names outlives the pool.
+  CapturedPool(nvm::Pool& image, Stream& stream, Medium medium);
 
   [[nodiscard]] MemoryView view() const override;
   [[nodiscard]] bool created() const override { return image_.created(); }
@@ -31,12 +47,18 @@ class CapturedPool : public nvm::Pool {
   // Refuses: the pool file and the streams have the old size.
   Status Widen(uint64_t kept, uint64_t size) override;
   [[nodiscard]] bool holds_later() const override { return true; }
-  [[nodiscard]] uint64_t place() const override { return stream_.end(); }
+  // After a dropped flush no place has all that was flushed.
+  [[nodiscard]] uint64_t place() const override { return dropped_ ? UINT64_MAX : stream_.end(); }
   [[nodiscard]] uint64_t held() const override {
+    if (medium_.held == nullptr) return stream_.end();
     // Pairs with the release of the disk's thread: the stream is held before anybody answers because of that.
-    return held_.load(std::memory_order_acquire);
+    return medium_.held->load(std::memory_order_acquire);
   }
   Status AwaitHeld() override;
+  void AskHeld() override {
+    if (held() < place()) medium_.ask();
+  }
+  [[nodiscard]] bool failed() const override { return !medium_.health->ok(); }
   // Sync waits for nothing and returns ok, as for NVM: the stream keeps the order of all flushes. boot() returns
   // zeroes: no bytes wait in a page cache.
 
@@ -44,11 +66,12 @@ class CapturedPool : public nvm::Pool {
   void FlushRange(const std::byte* begin, size_t size) override;
   void FlushZeroes(const std::byte* begin, size_t size) override;
   void Drain() override {}
+  void AwaitRoom();
 
   nvm::Pool& image_;
   Stream& stream_;
-  const std::atomic<Place>& held_;
-  std::function<void()> wait_;
+  const Medium medium_;
+  bool dropped_ = false;  // A flush found no room after the failure. All later flushes are dropped, too.
 };
 
 }  // namespace erda::journal

@@ -213,11 +213,23 @@ std::span<std::byte> Image::StreamMemory(uint32_t shard) {
   return streams_.bytes().subspan(kImageHeaderBytes + shard * size, size);
 }
 
+namespace {
+
+std::atomic_ref<uint64_t> StateIn(std::span<std::byte> streams) {
+  return std::atomic_ref(reinterpret_cast<ImageHeader*>(streams.data())->state);
+}
+
+}  // namespace
+
 void Image::MarkReady() {
-  auto* const header = reinterpret_cast<ImageHeader*>(streams_.bytes().data());
   // Release: a kill leaves the stores of this process up to some instruction. If this one is among them, so are the
   // pool's bytes and the streams. Pairs with the reading of the header in Open, by a later process.
-  std::atomic_ref(header->state).store(static_cast<uint64_t>(ImageState::kReady), std::memory_order_release);
+  StateIn(streams_.bytes()).store(static_cast<uint64_t>(ImageState::kReady), std::memory_order_release);
+}
+
+// Sequentially consistent: no store that comes later may be in memory without this one after a kill.
+void Image::MarkBroken() {
+  StateIn(streams_.bytes()).store(static_cast<uint64_t>(ImageState::kFilling), std::memory_order_seq_cst);
 }
 
 }  // namespace erda::journal

@@ -61,6 +61,8 @@ class Image {
 
   // The image counts from now on. REQUIRES: the pool's bytes and all streams are there.
   void MarkReady();
+  // The image counts no more, and the next process finds none. Any thread may call it, also without memory or disk.
+  void MarkBroken();
   // Removes the files: the next process finds no image. This one keeps its memory and the lock.
   Status Remove();
 

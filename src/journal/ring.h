@@ -80,6 +80,7 @@ class Ring {
   [[nodiscard]] uint64_t Room() const;
   // Returns the bytes of the disk that no live record has. A record may need a piece of them without a gap.
   [[nodiscard]] uint64_t free_bytes() const { return space_.free_blocks() * Disk::kBlock; }
+  [[nodiscard]] uint64_t size() const { return part_.size; }
 
  private:
   Ring(Disk& disk, const RingPart& part, const RingIdentity& identity, const CheckpointBlock& checkpoint);

@@ -36,7 +36,8 @@ Stream::Stream(std::span<std::byte> memory, uint64_t capacity)
       area_(memory.data() + kHeaderBytes),
       capacity_(capacity) {}
 
-Result<Stream> Stream::Format(std::span<std::byte> memory, const Uuid& uuid, uint32_t shard, Place first) {
+Result<Stream> Stream::Format(std::span<std::byte> memory, const Uuid& uuid, uint32_t shard, Place first,
+                              const RingLife& life) {
   if (!HasCapacity(memory)) return WrongSize(memory, shard);
   if (first % kEntryAlignment != 0) {
     return OfShard(shard, Code::kInvalidArgument,
@@ -48,6 +49,8 @@ Result<Stream> Stream::Format(std::span<std::byte> memory, const Uuid& uuid, uin
   header.shard = shard;
   header.uuid = uuid;
   header.capacity = memory.size() - kHeaderBytes;
+  header.secret = life.secret;
+  header.epoch = life.epoch;
   header.end = first;
   header.released = first;
   std::memset(memory.data(), 0, kHeaderBytes);

@@ -1,15 +1,18 @@
 // The buffer of one shard's stream, in shared memory that the caller gives: a header page, then a circular area.
 //
-//   byte 0              8         12      16     32         40       64        72       128        136      4096
-//   +------------------+---------+-------+------+----------+--------+---------+--------+----------+--------+-----------+
-//   | "ERDASTRM"       | version | shard | uuid | capacity | zeroes | end     | zeroes | released | zeroes | the area |
-//   +------------------+---------+-------+------+----------+--------+---------+--------+----------+--------+-----------+
+//   byte 0           8         12      16     32         40       56      64    72       128        136      4096
+//   +---------------+---------+-------+------+----------+--------+-------+-----+--------+----------+--------+----------+
+//   | "ERDASTRM"    | version | shard | uuid | capacity | secret | epoch | end | zeroes | released | zeroes | the area
+//   |
+//   +---------------+---------+-------+------+----------+--------+-------+-----+--------+----------+--------+----------+
 //
-// uuid: of the pool. capacity: the bytes of the area, a power of two. The byte at place p of the stream is byte
-// p % capacity of the area. The area has the bytes from `released` to `end`, all of them whole entries (entry.h).
+// uuid: of the pool. secret, epoch: of the ring that gets the stream (identity.h). capacity: the bytes of the area, a
+// power of two. The byte at place p of the stream is byte p % capacity of the area. The area has the bytes from
+// `released` to `end`, all of them whole entries (entry.h).
 //
-// One thread appends: the shard's. One thread reads and releases: the disk's. Neither waits for the other. The process
-// of both may die at any instruction. Then Open finds the entries that were appended until then, all of them whole.
+// One thread appends: the shard's. Two threads read: the one that writes the ring, and the checkpointer. The
+// checkpointer releases. No thread waits for another. Their process may die at any instruction. Then Open finds the
+// entries that were appended until then, all of them whole.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +25,7 @@
 #include "erda/status.h"
 #include "format/check.h"
 #include "journal/entry.h"
+#include "journal/identity.h"
 #include "journal/place.h"
 #include "journal/uuid.h"
 
@@ -36,7 +40,8 @@ struct StreamHeader {
   uint32_t shard;
   Uuid uuid;
   uint64_t capacity;
-  std::array<uint64_t, 3> reserved0;
+  Secret secret;
+  uint64_t epoch;
   // Each of the two places has its own cache line: two threads store them.
   uint64_t end;
   std::array<uint64_t, 7> reserved1;
@@ -49,6 +54,8 @@ ERDA_FORMAT_FIELD(StreamHeader, version, 8);
 ERDA_FORMAT_FIELD(StreamHeader, shard, 12);
 ERDA_FORMAT_FIELD(StreamHeader, uuid, 16);
 ERDA_FORMAT_FIELD(StreamHeader, capacity, 32);
+ERDA_FORMAT_FIELD(StreamHeader, secret, 40);
+ERDA_FORMAT_FIELD(StreamHeader, epoch, 56);
 ERDA_FORMAT_FIELD(StreamHeader, end, 64);
 ERDA_FORMAT_FIELD(StreamHeader, released, 128);
 
@@ -66,7 +73,8 @@ class Stream {
   // Makes an empty stream of the memory: it begins and ends at `first`, a multiple of 16. A process that dies meanwhile
   // may leave memory that Open takes, so the caller must know whether Format came to its end (image.h). Returns
   // kInvalidArgument if the memory does not have MemoryFor(a capacity) bytes, or if `first` is no such place.
-  static Result<Stream> Format(std::span<std::byte> memory, const Uuid& uuid, uint32_t shard, Place first);
+  static Result<Stream> Format(std::span<std::byte> memory, const Uuid& uuid, uint32_t shard, Place first,
+                               const RingLife& life = {});
   // Goes on with a stream that an earlier process left. Returns kInvalidArgument if the memory has the stream of
   // another pool, shard or version, or one of another size. Returns kCorruption if it has none.
   static Result<Stream> Open(std::span<std::byte> memory, const Uuid& uuid, uint32_t shard);
@@ -76,6 +84,7 @@ class Stream {
   [[nodiscard]] bool Append(uint64_t offset, std::span<const std::byte> bytes);
   [[nodiscard]] bool AppendZeroes(uint64_t offset, uint64_t size);
 
+  [[nodiscard]] RingLife life() const { return {header_->secret, header_->epoch}; }
   // Any thread. A thread that sees a new end also sees all bytes before it.
   [[nodiscard]] Place end() const {
     // Pairs with the release of Publish.
@@ -94,16 +103,16 @@ class Stream {
     return capacity_ - std::min(capacity_, end() - released);
   }
 
-  // The disk's thread. Returns the bytes of the stream from one place to another, in one or two pieces. Each piece has
-  // whole entries if both places are between entries. The bytes stay as they are until they are released. REQUIRES:
-  // released() <= from <= to <= an end() that this thread has seen.
+  // The threads of the disk. Returns the bytes of the stream from one place to another, in one or two pieces. Each
+  // piece has whole entries if both places are between entries. The bytes stay as they are until they are released.
+  // REQUIRES: released() <= from <= to <= an end() that this thread has seen.
   [[nodiscard]] std::array<std::span<const std::byte>, 2> Bytes(Place from, Place to) const;
-  // The disk's thread. Returns the last place between two entries that is at most `most` bytes after `from`, and not
-  // after end(). It is `from` itself only if the stream ends there, or if the memory is damaged. REQUIRES: `from` is
-  // such a place, and most >= kEntrySpaceMax.
+  // The threads of the disk. Returns the last place between two entries that is at most `most` bytes after `from`, and
+  // not after end(). It is `from` itself only if the stream ends there, or if the memory is damaged. REQUIRES: `from`
+  // is such a place, and most >= kEntrySpaceMax.
   [[nodiscard]] Place Cut(Place from, uint64_t most) const;
-  // The disk's thread: gives the space before `place` back to the shard. REQUIRES: released() <= place <= end(), and
-  // the place is between two entries.
+  // The checkpointer's thread: gives the space before `place` back to the shard. REQUIRES: released() <= place <=
+  // end(), and the place is between two entries.
   void Release(Place place) {
     // Pairs with the acquire in Take: the shard overwrites the bytes after this thread has read them.
     Word(header_->released).store(place, std::memory_order_release);

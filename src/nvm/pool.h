@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,6 +57,8 @@ class Pool {
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
   [[nodiscard]] uint64_t size() const { return bytes_.size(); }
   [[nodiscard]] Durability durability() const { return durability_; }
+  // Returns the durability that an answer vouches for. It is less where answers do not wait for the medium.
+  [[nodiscard]] virtual Durability vouched() const { return durability_; }
   [[nodiscard]] std::chrono::nanoseconds write_latency() const { return write_latency_; }
   // Returns the memory that the fabric gives to clients.
   [[nodiscard]] virtual MemoryView view() const = 0;
@@ -103,6 +106,14 @@ class Pool {
   [[nodiscard]] virtual uint64_t held() const { return 0; }
   // Waits until the medium holds the stream up to its present end. Returns an error if it never will.
   virtual Status AwaitHeld() { return {}; }
+  // Has the medium write the stream up to its present end soon, because somebody waits for that.
+  virtual void AskHeld() {}
+  // `tell` hears when the medium holds more of the shard's stream, or when it has failed. Another thread calls it, one
+  // call at a time. An empty function ends that.
+  virtual void OnHeld(uint32_t /*shard*/, std::function<void()> /*tell*/) {}
+  // Returns true if the medium of a pool with a journal has failed. Then held() grows no more, but for a write that was
+  // under way.
+  [[nodiscard]] virtual bool failed() const { return false; }
   // Returns the pool for the Writer of a shard. A pool with a journal has one for each, since each shard has a stream.
   [[nodiscard]] virtual Pool& OfShard(uint32_t /*shard*/) { return *this; }
 

@@ -81,6 +81,8 @@ class Writer {
   [[nodiscard]] uint64_t place() const { return pool_.place(); }
   [[nodiscard]] uint64_t held() const { return pool_.held(); }
   Status AwaitHeld() { return pool_.AwaitHeld(); }
+  void AskHeld() const { pool_.AskHeld(); }
+  [[nodiscard]] bool failed() const { return pool_.failed(); }
 
   [[nodiscard]] std::span<const std::byte> Bytes(uint64_t offset, uint64_t size) const {
     return bytes_.subspan(offset, size);

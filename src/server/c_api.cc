@@ -46,6 +46,9 @@ erda_server_options DefaultServerOptions() noexcept {
   options.spin_us = defaults.spin.count();
   options.nvm_write_latency_ns = defaults.nvm_write_latency.count();
   options.sync_ms = defaults.sync.count();
+  options.journal_on_tmpfs = defaults.journal_on_tmpfs ? 1 : 0;
+  options.journal_size = defaults.journal_size;
+  options.journal_interval_ms = defaults.journal_interval.count();
   return options;
 }
 
@@ -94,6 +97,11 @@ Result<ServerOptions> ToServerOptions(const erda_server_options& options) {
   to.spin = std::chrono::microseconds(options.spin_us);
   to.nvm_write_latency = std::chrono::nanoseconds(options.nvm_write_latency_ns);
   to.sync = std::chrono::milliseconds(options.sync_ms);
+  to.journal_on_tmpfs = options.journal_on_tmpfs != 0;
+  if (options.journal != nullptr) to.journal = options.journal;
+  to.journal_size = options.journal_size;
+  to.journal_interval = std::chrono::milliseconds(options.journal_interval_ms);
+  if (options.journal_memory != nullptr) to.journal_memory = options.journal_memory;
   return to;
 }
 

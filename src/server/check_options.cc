@@ -38,6 +38,8 @@ Status CheckOptions(const ServerOptions& options) {
   bounds.Check(kServerBounds.staging_bytes, options.staging_bytes);
   bounds.Check(kServerBounds.flush, static_cast<uint8_t>(options.flush));
   bounds.Check(kServerBounds.sync, options.sync.count());
+  bounds.Check(kServerBounds.journal_size, options.journal_size);
+  bounds.Check(kServerBounds.journal_interval, options.journal_interval.count());
   bounds.Check(kServerBounds.scrub_rate, options.scrub_rate);
   bounds.Check(kServerBounds.polling, static_cast<uint8_t>(options.polling));
   bounds.Check(kServerBounds.spin, options.spin.count());

@@ -11,6 +11,7 @@
 #include "server/callback_guard.h"
 #include "server/check_options.h"
 #include "server/pool/formatted_pool.h"
+#include "server/pool/pool_opening.h"
 #include "server/pool/syncer.h"
 #include "server/server_fabrics.h"
 #include "server/server_shards.h"
@@ -48,7 +49,16 @@ class Server::Impl {
     if (auto status = fabrics_.OpenForReaders(gate_ != nullptr); !status.ok()) return status;
     if (auto status = OpenPool(); !status.ok()) return status;
     if (auto status = shards_.Make(*pool_, fabrics_, options_, gate_.get()); !status.ok()) return status;
-    return shards_.TakeUp(*pool_, options_.on_damage, &recovery_);
+    // The shards write from now on, and the journal alone may have that. So the file must not say any more that it has
+    // all.
+    if (journaled_ != nullptr) {
+      if (auto status = pool_->MarkOpen(); !status.ok()) return status;
+    }
+    if (auto status = shards_.TakeUp(*pool_, options_.on_damage, &recovery_); !status.ok()) return status;
+    // Clients see what recovery has found and built. A power cut must not undo it then.
+    Status status = pool_->pool().AwaitHeld();
+    taken_up_ = status.ok();
+    return status;
   }
 
   Status Start() {
@@ -99,7 +109,7 @@ class Server::Impl {
   [[nodiscard]] const std::vector<ServerFabric>& fabrics() const { return fabrics_.infos(); }
   [[nodiscard]] const std::optional<RecoveryReport>& recovery() const { return recovery_; }
   [[nodiscard]] uint64_t GrowthLimit() const { return format::GrowthLimit(pool_->geometry()); }
-  [[nodiscard]] std::string Durability() const { return format::DurabilityName(pool_->pool().durability()); }
+  [[nodiscard]] std::string Durability() const { return format::DurabilityName(pool_->pool().vouched()); }
 
  private:
   enum class State { kOpen, kServing, kStopped };
@@ -118,16 +128,15 @@ class Server::Impl {
   }
 
   Status OpenPool() {
-    const auto writers =
-        options_.pool_writes == PoolWrites::kNobody ? SharedMemory::Writers::kOwner : SharedMemory::Writers::kPeers;
-    const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency, writers,
-                                        options_.populate};
-    const format::GeometryWish wish{options_.pool_size,    options_.shards,        options_.region_size,
-                                    options_.segment_size, options_.index_entries, 0,
-                                    options_.grow_to};
-    auto pool = FormattedPool::Open(pool_options, wish);
-    if (!pool.ok()) return pool.status();
-    pool_ = *std::move(pool);
+    auto opened = server::OpenPoolOf(options_, [tell = options_.on_event](const Status& status) {
+      if (tell) {
+        tell("the journal has failed: " + std::string(status.message()) +
+             ". Gets go on. No put is acknowledged until a new server starts");
+      }
+    });
+    if (!opened.ok()) return opened.status();
+    pool_ = std::move(opened->pool);
+    journaled_ = opened->journaled;
     return fabrics_.RegisterPool(pool_->pool(), options_.pool_writes, options_.flush);
   }
 
@@ -140,7 +149,8 @@ class Server::Impl {
 
   Status Stop() {
     Status status;
-    if (state_ == State::kServing) {
+    // A pool with a journal was marked by Open. If it never served, it is closed cleanly again.
+    if (state_ == State::kServing || (state_ == State::kOpen && journaled_ != nullptr && taken_up_)) {
       for (auto& doorman : doormen_) doorman->Stop();
       shards_.Stop();
       shards_.EndSessions();
@@ -157,6 +167,11 @@ class Server::Impl {
     Status status = syncer_ && syncer_->failed() ? Status(Code::kUnavailable, "a sync of the pool failed before")
                                                  : pool_->MarkClosed();
     if (status.ok()) return status;
+    if (journaled_ != nullptr) {
+      return {status.code(), "pool " + options_.pool +
+                                 " is not marked as closed cleanly: " + std::string(status.message()) +
+                                 ". The disk has all that was acknowledged, and the next start finds it there"};
+    }
     const bool marked = pool_->MarkUnvouched().ok();
     return {status.code(), "pool " + options_.pool + " is not marked as closed cleanly: " +
                                std::string(status.message()) + ". Acknowledged puts may be lost; " +
@@ -169,7 +184,9 @@ class Server::Impl {
   ServerOptions options_;
   std::unique_ptr<server::Gate> gate_;  // null if the server demands no token
   State state_ = State::kOpen;
-  std::unique_ptr<FormattedPool> pool_;  // comes before fabrics_, so it outlives its registered memory
+  bool taken_up_ = false;                        // by Open
+  std::unique_ptr<FormattedPool> pool_;          // comes before fabrics_, so it outlives its registered memory
+  journal::JournaledPool* journaled_ = nullptr;  // the pool of pool_, if it has a journal
   server::ServerFabrics fabrics_;
   server::ServerShards shards_;
   std::vector<std::unique_ptr<Doorman>> doormen_;

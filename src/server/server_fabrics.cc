@@ -47,7 +47,9 @@ Status ServerFabrics::RegisterPool(const nvm::Pool& pool, PoolWrites writes, Flu
     auto regions = PoolRegions::Register(*fabric, pool, is_for_readers ? PoolWrites::kNobody : writes);
     if (!regions.ok()) return regions.status();
     pool_regions_.push_back(*std::move(regions));
-    flush_methods_.push_back(ChooseFlush(flush, pool.durability(), fabric->capabilities()));
+    // Bytes that a client makes persistent by itself would come into no stream.
+    const FlushChoice choice = pool.holds_later() ? FlushChoice::kServerFlush : flush;
+    flush_methods_.push_back(ChooseFlush(choice, pool.durability(), fabric->capabilities()));
     if (is_for_readers) continue;
     infos_.push_back({std::string(fabric->scheme()), fabric->capabilities().device,
                       format::FlushMethodName(flush_methods_.back()), SteadyClock::Instance().Now() - begin});

@@ -40,10 +40,15 @@ ShardOptions OptionsOfShards(const ServerOptions& options, const ServerTime* tim
 
 }  // namespace
 
+ServerShards::~ServerShards() {
+  for (uint32_t number = 0; number < threads_.size(); ++number) pool_->OnHeld(number, {});
+}
+
 Status ServerShards::Make(FormattedPool& pool, const ServerFabrics& fabrics, const ServerOptions& options,
                           const Gate* gate) {
   time_.emplace(
       ServerTime::From(SteadyClock::Instance(), ServerTime::WallMicros(), pool.time(), ExpiryClock::kNoteAhead * 1000));
+  pool_ = &pool.pool();
   const ShardOptions of_shards = OptionsOfShards(options, &*time_);
   const uint32_t shards = pool.geometry().shards;
   for (uint32_t number = 0; number < shards; ++number) {
@@ -57,6 +62,7 @@ Status ServerShards::Make(FormattedPool& pool, const ServerFabrics& fabrics, con
     (*shard)->OnEvent(options.on_event);
     thread->set_shard(*std::move(shard));
     threads_.push_back(std::move(thread));
+    pool_->OnHeld(number, [woken = threads_.back().get()] { woken->Wake(); });
   }
   return {};
 }

@@ -27,6 +27,12 @@ class ServerShards {
  public:
   using TellDamage = std::function<void(std::string_view key)>;
 
+  ServerShards() = default;
+  ServerShards(const ServerShards&) = delete;
+  ServerShards& operator=(const ServerShards&) = delete;
+  // Nobody wakes the threads after that.
+  ~ServerShards();
+
   // Makes the shards of the pool's geometry. gate: null if the server demands no token.
   Status Make(FormattedPool& pool, const ServerFabrics& fabrics, const ServerOptions& options, const Gate* gate);
   // Takes the shards up, and recovers or verifies them if the pool needs that. `report` is then set. `tell` hears of
@@ -59,6 +65,7 @@ class ServerShards {
  private:
   Status Recover(const FormattedPool& pool, const TellDamage& tell, std::optional<RecoveryReport>* report);
 
+  nvm::Pool* pool_ = nullptr;
   std::optional<ServerTime> time_;
   std::vector<std::unique_ptr<ShardThread>> threads_;
 };

@@ -87,6 +87,7 @@ size_t Shard::Poll() {
   const bool has_more = served != answered || cleaned > 0 || !replies_.empty();
   if (has_more) Reply();
   if (served == 0 && !has_more && !sessions_.has_new_doomed()) return 0;
+  AskHeld();
   data_.versions().growth().Grow();
   if (sessions_.has_new_doomed() || ++polls_since_fence_ % kPollsPerFence == 0) served += CloseDoomed();
   return served + cleaned;
@@ -102,22 +103,43 @@ size_t Shard::Tidy(Nanoseconds since) {
   if (versions.in_flight() > 0) done += versions.Sweep(kSweepStep);
   if (parked().awaits_writers()) done += inbox_.WakeForWriter(SIZE_MAX, true);
   Reply();
+  AskHeld();
   return done;
+}
+
+// The medium gets other bytes later, such as the settled bit of a version that was answered.
+void Shard::AskHeld() {
+  if (data_.versions().awaits_hold() || replies_.waits()) [[unlikely]]
+    data_.nvm().AskHeld();
 }
 
 // First settles, then answers: a client that has its answer finds what it has put. Requests that waited for a version
 // of a key go on before later ones arrive.
 size_t Shard::TakeHeld() {
+  const bool failed = data_.nvm().failed();
   const uint64_t held = data_.nvm().held();
+  if (failed && !gave_up_) [[unlikely]]
+    return GiveUp(held);
   if (held == held_ && !Planted(Flaw::kSettledBeforeHeld)) return 0;
   held_ = held;
-  if (data_.keeps_time()) data_.KeepTime();
+  // A client that waits for the time reads the word next.
+  if (data_.keeps_time() || replies_.waits()) (void)data_.versions().part().clock().Raise();
   const auto [settled, later] = data_.versions().SettleHeld();
   if (later) replies_.Postpone(held);
   size_t taken = settled + replies_.AddHeld(held);
   if (settled > 0 && !for_medium_.empty()) taken += inbox_.WakeForMedium();
   if (taken > 0 && parked().awaits_writers()) taken += inbox_.WakeForWriter(SIZE_MAX, false);
   return taken;
+}
+
+// (J5) Settles and answers what the medium holds. All else that waits gets an error. Later requests get one at once.
+size_t Shard::GiveUp(uint64_t held) {
+  gave_up_ = true;
+  const auto [settled, later] = data_.versions().SettleHeld();
+  if (later) replies_.Postpone(held);
+  size_t ended = settled + replies_.AddHeld(held) + replies_.AddFailed();
+  ended += inbox_.WakeForMedium();
+  return ended + inbox_.WakeForWriter(SIZE_MAX, true);
 }
 
 size_t Shard::Receive() {

@@ -90,6 +90,10 @@ class Shard {
   // On a pool with a journal: settles what the medium holds now, and goes on with what waited for that. Returns how
   // much it did.
   size_t TakeHeld();
+  // The medium of a pool with a journal has failed. `held`: the last place that it holds.
+  size_t GiveUp(uint64_t held);
+  // Has the medium write what versions or answers wait for.
+  void AskHeld();
   // The phases of a Poll. Receive, Clean and CloseDoomed return how much they did.
   size_t Receive();
   // Makes the effects of all requests of this Poll persistent and visible together.
@@ -114,6 +118,7 @@ class Shard {
   Arrivals arrivals_;
   PersistTimer persist_timer_;
   uint64_t held_ = 0;  // The place up to which TakeHeld has looked.
+  bool gave_up_ = false;
   uint32_t polls_since_fence_ = 0;
   uint32_t busy_polls_ = 0;
 };

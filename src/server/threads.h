@@ -54,6 +54,8 @@ class ShardThread {
   void Admit(Newcomer newcomer);
   // Any thread: the tokens of the gate have changed. The shard ends the clients whose token is gone.
   void TokensChanged() { Tell(); }
+  // Any thread: has the shard look for work.
+  void Wake() { queues_.front()->Wake(); }  // a Wake of any queue ends WaitAny
 
  private:
   void Run();
@@ -62,7 +64,6 @@ class ShardThread {
   void Clean();
   size_t AdmitNewcomers();
   void Tell();
-  void Wake() { queues_.front()->Wake(); }  // a Wake of any queue ends WaitAny
 
   const std::vector<std::unique_ptr<fabric::CompletionQueue>> queues_;
   const Polling polling_;

@@ -196,7 +196,8 @@ TEST_P(CleaningOfFiles, CleaningContinuesAfterARestart) {
 }
 
 INSTANTIATE_TEST_SUITE_P(E2e, Cleaning, kEveryPool, PoolName);
-INSTANTIATE_TEST_SUITE_P(E2e, CleaningOfFiles, testing::Values(PoolKind::kFile, PoolKind::kPowerSafe), PoolName);
+INSTANTIATE_TEST_SUITE_P(E2e, CleaningOfFiles,
+                         testing::Values(PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled), PoolName);
 
 }  // namespace
 }  // namespace erda

@@ -159,7 +159,8 @@ TEST_P(Conditions, IncrementNeedsANumber) {
 }
 
 class VersionsOfALastingPool : public EveryPool {};
-INSTANTIATE_TEST_SUITE_P(E2e, VersionsOfALastingPool, testing::Values(PoolKind::kFile, PoolKind::kPowerSafe), PoolName);
+INSTANTIATE_TEST_SUITE_P(E2e, VersionsOfALastingPool,
+                         testing::Values(PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled), PoolName);
 
 TEST_P(VersionsOfALastingPool, NeverRepeat) {
   std::set<uint64_t> seen;

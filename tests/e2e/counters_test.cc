@@ -121,7 +121,7 @@ TEST_P(Counting, ServerCountsEachOperation) {
   const Counters counters = SettledCountersOf(*client);
   EXPECT_EQ(counters.at("puts_inline"), 30U);
   EXPECT_EQ(counters.at("puts_reserved"), 20U);
-  EXPECT_EQ(counters.at("commits"), GetParam() == PoolKind::kPowerSafe ? 20U : 0U);
+  EXPECT_EQ(counters.at("commits"), IsPowerSafe(GetParam()) ? 20U : 0U);
   EXPECT_EQ(counters.at("settled"), 20U);
   EXPECT_EQ(counters.at("deletes"), 5U);
   EXPECT_EQ(counters.at("keys"), 35U);
@@ -138,7 +138,7 @@ TEST_P(Counting, ServerCountsEachOperation) {
   EXPECT_EQ(client->stats().deletes, 6U);
   EXPECT_EQ(client->stats().requests, 36U);
   EXPECT_EQ(client->stats().failures, 0U);
-  EXPECT_EQ(reserving->stats().requests, GetParam() == PoolKind::kPowerSafe ? 40U : 20U);
+  EXPECT_EQ(reserving->stats().requests, IsPowerSafe(GetParam()) ? 40U : 20U);
 
   if (GetParam() == PoolKind::kPowerSafe) return;  // the rest needs a server in this process
   const ServerStats stats = server->server().stats();
@@ -161,9 +161,9 @@ TEST_P(Counting, InfoDescribesTheServer) {
   const auto server = Serve(options);
   const auto client = Connect();
   const Info info = InfoOf(*client);
-  constexpr const char* kDurabilities[] = {"volatile", "process-safe", "power-safe"};
+  constexpr const char* kDurabilities[] = {"volatile", "process-safe", "power-safe", "power-safe"};
   EXPECT_EQ(info.at("durability"), kDurabilities[static_cast<size_t>(GetParam())]);
-  EXPECT_EQ(info.at("flush_method"), GetParam() == PoolKind::kPowerSafe ? "server-flush" : "none");
+  EXPECT_EQ(info.at("flush_method"), IsPowerSafe(GetParam()) ? "server-flush" : "none");
   EXPECT_EQ(info.at("pool_bytes"), std::to_string(options.pool_size));
   EXPECT_EQ(info.at("shards"), "3");
   EXPECT_EQ(info.at("region_bytes"), std::to_string(1 << 20));
@@ -179,7 +179,7 @@ TEST_P(Counting, FlushMethodThatCannotPersistIsNotChosen) {
   const auto server = Serve(options);
   const auto client = Connect({.put_path = PutPath::kReserve});
   ASSERT_TRUE(client->Put("key", "value").ok());
-  const bool power_safe = GetParam() == PoolKind::kPowerSafe;
+  const bool power_safe = IsPowerSafe(GetParam());
   EXPECT_EQ(InfoOf(*client).at("flush_method"), power_safe ? "server-flush" : "none");
   EXPECT_EQ(CountersOf(*client).at("commits"), power_safe ? 1U : 0U);
 }
@@ -193,7 +193,7 @@ TEST_P(Counting, AddressesOfOneDeviceShareAFabric) {
   ASSERT_EQ(fabrics.size(), 1U);
   EXPECT_EQ(fabrics[0].scheme, "shm");
   EXPECT_EQ(fabrics[0].device, "");
-  EXPECT_EQ(fabrics[0].flush_method, "none");
+  EXPECT_EQ(fabrics[0].flush_method, IsPowerSafe(GetParam()) ? "server-flush" : "none");
   EXPECT_GT(fabrics[0].registered_in.count(), 0);
   for (const std::string& address : server->server().addresses()) EXPECT_TRUE(Client::Connect(address).ok());
 }
@@ -221,7 +221,7 @@ TEST_P(Counting, AGetCostsTheServerNothing) {
     return after == before && after.at("sleeps") > 0;
   }));
   EXPECT_EQ(client->stats().gets, 2500U * rounds);
-  EXPECT_EQ(client->stats().requests, 4U + (GetParam() == PoolKind::kPowerSafe ? 1U : 0U)) << "those of the puts";
+  EXPECT_EQ(client->stats().requests, 4U + (IsPowerSafe(GetParam()) ? 1U : 0U)) << "those of the puts";
 }
 
 INSTANTIATE_TEST_SUITE_P(E2e, Counting, kEveryPool, PoolName);

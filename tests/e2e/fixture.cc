@@ -15,13 +15,25 @@
 
 namespace erda {
 
+namespace {
+
+// The journal is beside the pool. Where tests run, both may be in memory.
+ServerOptions WithJournal(ServerOptions options) {
+  options.journal = options.pool + ".journal";
+  options.journal_size = (options.shards * 4ULL << 20) + 8192;
+  options.journal_on_tmpfs = true;
+  return options;
+}
+
+}  // namespace
+
 // --- Servers
 
 TestServer::TestServer(PoolKind kind, const ServerOptions& options) {
   if (kind == PoolKind::kPowerSafe) {
     StartProcess(options);
   } else {
-    auto server = Server::Open(options);
+    auto server = Server::Open(kind == PoolKind::kJournaled ? WithJournal(options) : options);
     if (!server.ok()) {
       ADD_FAILURE() << server.status().ToString();
       return;
@@ -146,7 +158,7 @@ std::unique_ptr<Client> E2eTest::Connect(const How& how) const {
 }
 
 std::string PoolName(const testing::TestParamInfo<PoolKind>& kind) {
-  constexpr const char* kNames[] = {"Dram", "File", "PowerSafe"};
+  constexpr const char* kNames[] = {"Dram", "File", "PowerSafe", "Journaled"};
   return kNames[static_cast<size_t>(kind.param)];
 }
 

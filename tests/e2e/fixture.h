@@ -22,6 +22,7 @@ enum class PoolKind {
   kDram,       // In this process: volatile, no flush method.
   kFile,       // In this process: process-safe, no flush method.
   kPowerSafe,  // A separate process that takes an ordinary file for NVM: power-safe, server-flush.
+  kJournaled,  // In this process, with a journal beside the pool: power-safe, server-flush.
 };
 
 // ClientOptions of which a test names some and leaves the others out, without a warning.
@@ -97,8 +98,14 @@ class EveryPool : public E2eTest, public testing::WithParamInterface<PoolKind> {
   }
 };
 
+// Returns true if a power cut takes nothing from a pool of this kind. Then the shard flushes what clients place.
+[[nodiscard]] constexpr bool IsPowerSafe(PoolKind kind) {
+  return kind == PoolKind::kPowerSafe || kind == PoolKind::kJournaled;
+}
+
 [[nodiscard]] std::string PoolName(const testing::TestParamInfo<PoolKind>& kind);
-inline const auto kEveryPool = testing::Values(PoolKind::kDram, PoolKind::kFile, PoolKind::kPowerSafe);
+inline const auto kEveryPool =
+    testing::Values(PoolKind::kDram, PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled);
 
 // Returns bytes of all kinds, which follow from the seed.
 [[nodiscard]] std::string Bytes(uint64_t seed, size_t size);

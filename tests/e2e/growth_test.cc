@@ -392,7 +392,8 @@ class GrowthRestart : public Growth {
   }
 };
 // The kinds of pools that outlive their server.
-INSTANTIATE_TEST_SUITE_P(E2e, GrowthRestart, testing::Values(PoolKind::kFile, PoolKind::kPowerSafe), PoolName);
+INSTANTIATE_TEST_SUITE_P(E2e, GrowthRestart,
+                         testing::Values(PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled), PoolName);
 
 TEST_P(GrowthRestart, RestartKeepsAllKeysAndGrowthContinues) {
   LiveAndDie([](std::unique_ptr<TestServer>& server) { server->Stop(); });

@@ -326,6 +326,7 @@ TEST(GoldenBytesTest, EnumeratorsHaveTheirDocumentedNumbers) {
   EXPECT_EQ(number(Reason::kNoChunk), 7U);
   EXPECT_EQ(number(Reason::kNotANumber), 8U);
   EXPECT_EQ(number(Reason::kOverflow), 9U);
+  EXPECT_EQ(number(Reason::kJournal), 10U);
   EXPECT_EQ(number(Durability::kVolatile), 0U);
   EXPECT_EQ(number(Durability::kProcessSafe), 1U);
   EXPECT_EQ(number(Durability::kPowerSafe), 2U);

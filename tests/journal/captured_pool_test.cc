@@ -32,10 +32,17 @@ class CapturedPoolTest : public testing::Test {
     auto stream = Stream::Format(memory_.bytes(), Uuid{7}, 0, 0);
     ASSERT_TRUE(stream.ok()) << stream.status().ToString();
     stream_.emplace(*stream);
-    pool_.emplace(*image_, *stream_, held_place_, [this] {
+    const auto wait = [this] {
       ++waits_;
-      Take();
-    });
+      if (!fails_) return Take();
+      health_.Fail({Code::kUnavailable, "the disk is broken"});
+    };
+    const auto await_held = [this, wait] {
+      wait();
+      return health_.failure();
+    };
+    pool_.emplace(*image_, *stream_,
+                  CapturedPool::Medium{&held_place_, &health_, wait, await_held, [this] { ++asks_; }});
   }
 
   // Takes what the stream has, and releases it.
@@ -59,7 +66,10 @@ class CapturedPoolTest : public testing::Test {
   Entries taken_;
   std::vector<std::byte> held_ = std::vector<std::byte>(kPoolBytes);  // The pool as the disk has it.
   std::atomic<Place> held_place_{0};
+  Health health_{[] {}, [](const Status& /*status*/) {}};
+  bool fails_ = false;  // The disk, at the next wait.
   int waits_ = 0;
+  int asks_ = 0;
 };
 
 TEST_F(CapturedPoolTest, ItIsThePoolOfTheImage) {
@@ -169,6 +179,45 @@ TEST_F(CapturedPoolTest, ItsMediumIsBehind) {
   (void)Taken();
   writer.FlushZeroes(4096, 64);
   EXPECT_EQ(Taken(), Entries{FoundEntry::Zeroes(4096, 64)}) << "short, and known to be zeroes";
+}
+
+TEST_F(CapturedPoolTest, AsksOnlyForWhatIsNotHeld) {
+  nvm::Writer writer(*pool_);
+  writer.AskHeld();
+  EXPECT_EQ(asks_, 0);
+  writer.Store64(0, 5);
+  writer.Persist(0, 8);
+  writer.AskHeld();
+  EXPECT_EQ(asks_, 1);
+  Take();
+  writer.AskHeld();
+  EXPECT_EQ(asks_, 1);
+}
+
+TEST_F(CapturedPoolTest, FailedDiskStopsNobody) {
+  nvm::Writer writer(*pool_);
+  const std::string text(kPoolBytes, 'x');
+  writer.Write(0, AsBytes(text));
+  EXPECT_FALSE(writer.failed());
+  fails_ = true;
+  writer.Flush(0, kPoolBytes);  // Several times what the stream has room for.
+  EXPECT_TRUE(writer.failed());
+  EXPECT_EQ(waits_, 1) << "the rest is dropped at once";
+  EXPECT_EQ(writer.AwaitHeld().code(), Code::kUnavailable);
+  writer.FlushZeroes(0, kPoolBytes);
+  EXPECT_EQ(AsString(pool_->bytes().first(4)), "xxxx") << "readers go on";
+}
+
+// Then a power cut may take the last flushes, and no answer waits for the disk.
+TEST_F(CapturedPoolTest, WithoutWaitsAllCountsAsHeld) {
+  CapturedPool pool(*image_, *stream_,
+                    CapturedPool::Medium{nullptr, &health_, [this] { Take(); }, [] { return Status(); }, [] {}});
+  nvm::Writer writer(pool);
+  writer.Store64(0, 5);
+  writer.Persist(0, 8);
+  EXPECT_TRUE(writer.holds_later()) << "its stream still gets all copies";
+  EXPECT_EQ(writer.held(), writer.place());
+  EXPECT_GT(writer.place(), held_place_.load());
 }
 
 // The disk's pool is always what the flushes of the writer made of it.

@@ -370,8 +370,10 @@ TEST_F(ImageTest, KilledServerLeavesImageAndStream) {
       if (!stream.ok()) ::_exit(2);
       // The stream keeps each word many times.
       const std::atomic<Place> held{0};
-      CapturedPool pool((*image)->pool(), *stream, held,
-                        [&] { stream->Release(stream->Cut(stream->released(), kEntrySpaceMax)); });
+      const Health health([] {}, [](const Status& /*status*/) {});
+      const auto release = [&] { stream->Release(stream->Cut(stream->released(), kEntrySpaceMax)); };
+      CapturedPool pool((*image)->pool(), *stream,
+                        CapturedPool::Medium{&held, &health, release, [] { return Status(); }, [] {}});
       nvm::Writer writer(pool);
       for (uint64_t number = 1;; ++number) {
         writer.Store64(4096 + number % kWords * 8, number);

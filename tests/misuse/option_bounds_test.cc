@@ -192,9 +192,11 @@ TEST(OptionBoundsOfAServer, OnlyValuesOutOfBoundsAreRefusedForTheirBounds) {
   WITH(pool_writes);
   WITH(staging_bytes);
   WITH(flush);
+  WITH(journal_size);
   WITH(scrub_rate);
   WITH(polling);
 #undef WITH
+  with(kServerBounds.journal_interval, &ServerOptions::journal_interval, &erda_server_options::journal_interval_ms);
   with(kServerBounds.sync, &ServerOptions::sync, &erda_server_options::sync_ms);
   with(kServerBounds.spin, &ServerOptions::spin, &erda_server_options::spin_us);
   with(kServerBounds.nvm_write_latency, &ServerOptions::nvm_write_latency, &erda_server_options::nvm_write_latency_ns);

@@ -58,19 +58,31 @@ class StreamDisk {
     explicit Streamed(uint32_t number) : shard(number), memory(std::make_unique<journal::AlignedBuffer>(kMemory)) {
       stream = std::make_unique<journal::Stream>(journal::Stream::Format(memory->bytes(), {}, number, 0).value());
       held = std::make_unique<std::atomic<journal::Place>>(0);
+      health = std::make_unique<journal::Health>([] {}, [](const Status& /*status*/) {});
     }
 
     uint32_t shard;
     std::unique_ptr<journal::AlignedBuffer> memory;
     std::unique_ptr<journal::Stream> stream;
     std::unique_ptr<std::atomic<journal::Place>> held;
+    std::unique_ptr<journal::Health> health;
     std::unique_ptr<nvm::Pool> pool;
   };
   // A pool that may crash in a fence.
   class ShardPool final : public journal::CapturedPool {
    public:
-    ShardPool(nvm::Pool& image, Streamed& streamed, std::function<void()> wait, std::function<void()> before_fence)
-        : CapturedPool(image, *streamed.stream, *streamed.held, std::move(wait)),
+    ShardPool(nvm::Pool& image, Streamed& streamed, const std::function<void()>& wait,
+              std::function<void()> before_fence)
+        : CapturedPool(image, *streamed.stream,
+                       {.held = streamed.held.get(),
+                        .health = streamed.health.get(),
+                        .await_room = wait,
+                        .await_held =
+                            [wait] {
+                              wait();
+                              return Status();
+                            },
+                        .ask = [] {}}),
           before_fence_(std::move(before_fence)) {}
 
    private:

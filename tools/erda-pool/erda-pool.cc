@@ -11,10 +11,12 @@
 #include "inspect/inspection.h"
 #include "inspect/read_only_pool.h"
 #include "server/pool/formatted_pool.h"
+#include "server/pool/pool_opening.h"
 #include "tools/erda-pool/plan.h"
 #include "tools/erda-pool/salvage.h"
 #include "tools/shared/command_line.h"
 #include "tools/shared/geometry_options.h"
+#include "tools/shared/journal_option.h"
 #include "tools/shared/output.h"
 
 namespace {
@@ -44,6 +46,9 @@ struct Arguments {
   bool json = false;
   bool no_values = false;
   bool populate = false;
+  std::string journal;
+  uint64_t journal_size = 0;
+  bool journal_on_tmpfs = false;
   erda::inspect::Options options;
   erda::tools::SalvageArguments salvage;
   erda::tools::PlanArguments plan;
@@ -77,8 +82,12 @@ int Create(const Arguments& arguments) {
   {
     const erda::nvm::PoolOptions options{
         .path = arguments.pool, .size = arguments.wish.pool_size, .populate = arguments.populate};
-    const auto made = FormattedPool::Make(options, arguments.wish);
-    if (!made.ok()) return FailWith(made.status());
+    const Status made =
+        arguments.journal.empty()
+            ? FormattedPool::Make(options, arguments.wish).status()
+            : erda::server::MakeJournaledPool(options, arguments.wish, arguments.journal, arguments.journal_size,
+                                              {.in_memory = arguments.journal_on_tmpfs});
+    if (!made.ok()) return FailWith(made);
   }
   return PrintFrame(arguments);
 }
@@ -104,7 +113,7 @@ int Resize(const Arguments& arguments) {
   }
   {
     const erda::nvm::PoolOptions options{arguments.pool, 0, std::chrono::nanoseconds(0)};
-    auto pool = FormattedPool::Open(options, {.shards = 0});
+    auto pool = FormattedPool::Open(options, {.shards = 0}, true);
     if (!pool.ok()) return Fail(kProgram, pool.status().ToString(), kExitFailure);
     if (const auto grown = (*pool)->Grow(arguments.wish.pool_size); !grown.ok()) {
       return FailWith({grown.code(), erda::tools::Describe("pool " + arguments.pool, grown.message())});
@@ -142,6 +151,10 @@ int main(int argc, char** argv) {
   create->add_flag(
       "--populate", arguments.populate,
       "Make all pages of the file in memory, and write zeroes to its blocks. The pool must fit into the memory");
+  erda::tools::AddJournalFile(*create, arguments.journal, arguments.journal_size,
+                              "Also make a journal for the pool, so that it survives a power cut. Servers need both "
+                              "files. The text ,size= gives its size; default 1G");
+  erda::tools::AddJournalOnTmpfs(*create, arguments.journal_on_tmpfs);
 
   const CLI::App* info = AddCommand(
       app, "info", "Print a pool's geometry, and whether it was closed cleanly. It reads only the superblocks",

@@ -31,6 +31,7 @@
 #include "tools/shared/config_file.h"
 #include "tools/shared/event_log.h"
 #include "tools/shared/geometry_options.h"
+#include "tools/shared/journal_option.h"
 #include "tools/shared/serving.h"
 
 namespace {
@@ -66,15 +67,40 @@ std::string CheckAddress(const std::string& address) {
   return fmt::format("'{}' is not an address: give shm:/path/to/socket or verbs://host:port", address);
 }
 
-std::optional<std::chrono::milliseconds> ParseSync(const std::string& text) {
-  if (text == "never") return std::chrono::milliseconds(0);
+// The value of --sync, for a pool without a journal and for one with a journal.
+struct Sync {
+  std::chrono::milliseconds sync;
+  std::chrono::milliseconds journal_interval;
+};
+constexpr std::chrono::milliseconds kAlways{-1};  // In place of Sync::sync: only a journal can do that.
+
+std::optional<Sync> ParseSync(const std::string& text) {
+  if (text == "always") return Sync{kAlways, std::chrono::milliseconds(0)};
+  if (text == "never") return Sync{std::chrono::milliseconds(0), std::chrono::hours(24)};
   const auto time = erda::tools::ParseTime(text);
-  return time && time->count() > 0 ? time : std::nullopt;
+  if (!time || time->count() <= 0) return std::nullopt;
+  return Sync{*time, *time};
 }
 
 std::string CheckSync(const std::string& text) {
   if (ParseSync(text)) return {};
-  return fmt::format("'{}' is not a time: give for instance 1s, 500ms or 2m, at most a day, or never", text);
+  return fmt::format("'{}' is not a time: give for instance 1s, 500ms or 2m, at most a day, or always, or never", text);
+}
+
+void AddJournal(CLI::App& app, erda::ServerOptions& options) {
+  erda::tools::AddJournalFile(
+      app, options.journal, options.journal_size,
+      "The file of a journal. With it a pool in an ordinary file survives a power cut. The server makes the journal "
+      "together with the pool, and then needs both. The text ,size= gives the size of a new one; default 1G "
+      "(docs/journal.md)");
+  app.add_option(
+         "--journal-memory", options.journal_memory,
+         "A folder in memory (a tmpfs). The server keeps a pool with a journal there while it runs, and the next "
+         "server goes on with it if this one is killed")
+      ->type_name("FOLDER")
+      ->capture_default_str()
+      ->group("Journal");
+  erda::tools::AddJournalOnTmpfs(app, options.journal_on_tmpfs);
 }
 
 void AddOptions(CLI::App& app, erda::ServerOptions& options) {
@@ -91,12 +117,19 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
                  "its token there. A change of the file counts within a second (docs/security.md)")
       ->type_name("FILE");
   app.add_option_function<std::string>(
-         "--sync", [&options](const std::string& text) { options.sync = *ParseSync(text); },
+         "--sync",
+         [&options](const std::string& text) {
+           const Sync sync = *ParseSync(text);
+           options.sync = sync.sync;
+           options.journal_interval = sync.journal_interval;
+         },
          "How often the server writes a pool in an ordinary file to its disk, as long as there are changes: 1s, 500ms, "
-         "2m, or never. A sync bounds the loss by a power cut or a crash of the kernel, and promises nothing")
+         "2m, or never. A sync bounds the loss by a power cut or a crash of the kernel, and promises nothing. With a "
+         "journal: always (its default), so that each answer waits for the disk, or how often the journal is written")
       ->check(CLI::Validator(CheckSync, "", "sync"))
       ->type_name("TIME")
       ->default_str("1s");
+  AddJournal(app, options);
   options.shards = 0;
   AddSize(app, "--scrub-rate", options.scrub_rate,
           "How many bytes of stored values the server verifies in a second, however busy it is; 0: none")
@@ -205,7 +238,10 @@ constexpr const char* kMayBeMissing =
 // Returns a line about the failures that a pool in a file survives.
 std::string Survives(const erda::ServerOptions& options) {
   const std::string synced =
-      options.sync.count() == 0
+      !options.journal.empty()
+          ? fmt::format("its journal is written every {} ms, and a power cut takes what came since",
+                        options.journal_interval.count())
+      : options.sync.count() == 0
           ? "nothing is synced before the server stops (--sync never)"
           : fmt::format("it is synced every {} ms, which bounds the loss and promises nothing", options.sync.count());
   return fmt::format("pool {} is process-safe: {}; {}", options.pool,
@@ -469,7 +505,14 @@ std::optional<int> ReadSettings(int argc, char** argv, Settings& settings, std::
        {std::pair("--pool", options.pool.empty()), {"--listen", options.listen.empty()}}) {
     if (missing && wrong.empty()) wrong = fmt::format("{} is required (see --help)", needed);
   }
+  if (options.sync == kAlways && options.journal.empty() && wrong.empty()) {
+    wrong = "--sync always needs a journal (--journal): without one, no answer can wait for the disk";
+  }
   if (!wrong.empty()) return erda::tools::kExitUsage;
+  if (!options.journal.empty() && app.get_option("--sync")->count() == 0) {
+    app.get_option("--sync")->default_str("always");
+  }
+  if (options.sync == kAlways) options.sync = erda::ServerOptions().sync;
   options.spin = std::chrono::microseconds(spin_us);
   options.nvm_write_latency = std::chrono::nanoseconds(nvm_write_latency_ns);
   settings.used = erda::tools::AsConfigFile(app);

@@ -197,6 +197,7 @@ std::string Dump(const ordered_json& json) {
 
 void AddFrame(ordered_json& json, const PoolReport& report) {
   json["superblocks"] = {{"a", JsonOf(report.superblocks[0])}, {"b", JsonOf(report.superblocks[1])}};
+  json["journal"] = report.superblock.journaled != 0;
   json["geometry"] = JsonOf(report.superblock.geometry);
 }
 
@@ -227,6 +228,9 @@ bool NeedsVerification(const PoolReport& report) {
 
 std::string ClosedText(const PoolReport& report) {
   if (!report.needs_recovery) return "closed cleanly\n";
+  if (report.superblock.journaled != 0) {
+    return "not closed cleanly: it needs recovery, which a server does when it opens it with its journal\n";
+  }
   if (!NeedsVerification(report)) {
     return "not closed cleanly: it needs recovery, which a server does when it opens it\n";
   }
@@ -252,8 +256,8 @@ std::string DamageText(const PoolReport& report, const char* looked_at) {
 std::string FrameText(const std::string& pool, const PoolReport& report) {
   const auto& g = report.superblock.geometry;
   std::string text = fmt::format("pool {}\n", pool);
-  text += fmt::format("{} bytes, format version {}, uuid {}\n", g.pool_size, report.superblock.format_version,
-                      Uuid(report.superblock));
+  text += fmt::format("{} bytes, format version {}, uuid {}{}\n", g.pool_size, report.superblock.format_version,
+                      Uuid(report.superblock), report.superblock.journaled != 0 ? ", with a journal" : "");
   text += ClosedText(report);
   text += Text('A', report.superblocks[0]) + Text('B', report.superblocks[1]);
   text += fmt::format(

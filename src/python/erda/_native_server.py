@@ -13,7 +13,7 @@ from ._native import _NOT_FOUND, InternalError, _failure, _signed, _text, _unsig
 
 _NUMBERS = {
     "pool_size": 64, "shards": 32, "max_clients": 32, "region_size": 64, "segment_size": 64, "index_entries": 64,
-    "grow_to": 64,
+    "grow_to": 64, "journal_size": 64,
     "slots_per_client": 32, "slot_bytes": 32, "reservations_per_client": 32, "clients_per_token": 32,
     "requests_per_second": 32, "connects_per_second": 32, "staging_bytes": 64, "scrub_rate": 64,
 }
@@ -33,7 +33,8 @@ class _Options(ctypes.Structure):
                 ("polling", c_int), ("scrub_rate", c_uint64), ("on_damage", _OnDamage), ("on_damage_user", c_void_p),
                 ("on_event", _OnEvent), ("on_event_user", c_void_p), ("spin_us", c_int64),
                 ("nvm_write_latency_ns", c_int64), ("sync_ms", c_int64), ("grow_to", c_uint64),
-                ("populate", c_int)]
+                ("populate", c_int), ("journal_on_tmpfs", c_int), ("journal", c_char_p), ("journal_size", c_uint64),
+                ("journal_interval_ms", c_int64), ("journal_memory", c_char_p)]
 
 
 class _Limits(ctypes.Structure):
@@ -139,7 +140,7 @@ class Serving:
     """An erda_server with an open pool."""
 
     def __init__(self, pool: str, listen: list[str], *, numbers: dict[str, Optional[int]],
-                 times: dict[str, Optional[int]], token_file: Optional[str], choices: dict[str, int],
+                 times: dict[str, Optional[int]], texts: dict[str, Optional[str]], choices: dict[str, int],
                  on_damage: Optional[Callable[[Optional[bytes]], object]],
                  on_event: Optional[Callable[[str], object]]) -> None:
         options = _Options()
@@ -150,7 +151,9 @@ class Serving:
         addresses = [_text(address, "an address") for address in listen]
         options.listen = (c_char_p * len(addresses))(*addresses)
         options.listen_count = len(addresses)
-        options.token_file = _text(token_file, "token_file")
+        for name, text in texts.items():
+            if text is not None:
+                setattr(options, name, _text(text, name))
         for name, number in numbers.items():
             if number is not None:
                 setattr(options, name, _unsigned(number, _NUMBERS[name], name))

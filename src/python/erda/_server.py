@@ -70,6 +70,9 @@ class Server:
                  scrub_rate: Optional[int] = None, polling: Literal["adaptive", "busy", "sleep"] = "adaptive",
                  spin_us: Optional[int] = None, nvm_write_latency_ns: Optional[int] = None,
                  sync_ms: Optional[int] = None, populate: bool = False,
+                 journal: Optional[str] = None, journal_size: Optional[int] = None,
+                 journal_interval_ms: Optional[int] = None, journal_memory: Optional[str] = None,
+                 journal_on_tmpfs: bool = False,
                  on_event: Optional[Callable[[str], object]] = None,
                  on_damage: Optional[Callable[[Optional[bytes]], object]] = None) -> None:
         from . import _native_server  # Imported here, so that clients need no server library.
@@ -84,18 +87,21 @@ class Server:
         self._server: Optional[_native_server.Serving] = None
         self._started = False
         self._server = _native_server.Serving(
-            pool, [listen] if isinstance(listen, str) else list(listen), token_file=token_file, on_event=on_event,
-            on_damage=on_damage, times={"spin_us": spin_us, "nvm_write_latency_ns": nvm_write_latency_ns, "sync_ms": sync_ms},
+            pool, [listen] if isinstance(listen, str) else list(listen), on_event=on_event, on_damage=on_damage,
+            texts={"token_file": token_file, "journal": journal, "journal_memory": journal_memory},
+            times={"spin_us": spin_us, "nvm_write_latency_ns": nvm_write_latency_ns, "sync_ms": sync_ms,
+                   "journal_interval_ms": journal_interval_ms},
             numbers={"pool_size": size, "shards": shards, "region_size": region_size, "segment_size": segment_size,
                      "index_entries": index_entries, "grow_to": grow_to, "max_clients": max_clients,
                      "slots_per_client": slots_per_client,
                      "slot_bytes": slot_bytes, "reservations_per_client": reservations_per_client,
                      "clients_per_token": clients_per_token, "requests_per_second": requests_per_second,
                      "connects_per_second": connects_per_second, "staging_bytes": staging_bytes,
-                     "scrub_rate": scrub_rate},
+                     "scrub_rate": scrub_rate, "journal_size": journal_size},
             choices={"shm_access": choice(_SHM_ACCESS, shm_access, "shm_access"),
                      "pool_writes": choice(_POOL_WRITES, pool_writes, "pool_writes"),
-                     "flush": choice(_FLUSH, flush, "flush"), "polling": choice(POLLING, polling, "polling"), "populate": int(bool(populate))})
+                     "flush": choice(_FLUSH, flush, "flush"), "polling": choice(POLLING, polling, "polling"), "populate": int(bool(populate)),
+                     "journal_on_tmpfs": int(bool(journal_on_tmpfs))})
         _servers.add(self)
 
     def start(self) -> None:

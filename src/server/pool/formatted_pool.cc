@@ -14,22 +14,27 @@
 namespace erda::server {
 
 Result<std::unique_ptr<FormattedPool>> FormattedPool::Open(const nvm::PoolOptions& options,
-                                                           const format::GeometryWish& wish) {
+                                                           const format::GeometryWish& wish, bool offline) {
   auto pool = nvm::Pool::Open(options);
   if (!pool.ok()) return pool.status();
-  return Take(*std::move(pool), options, wish);
+  return Take(*std::move(pool), options, wish, offline);
 }
 
 Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::Pool> pool,
                                                            const nvm::PoolOptions& options,
-                                                           const format::GeometryWish& wish) {
-  std::unique_ptr<FormattedPool> formatted(new FormattedPool(std::move(pool)));
+                                                           const format::GeometryWish& wish, bool offline) {
+  return Take(std::unique_ptr<FormattedPool>(new FormattedPool(std::move(pool))), options, wish, offline);
+}
+
+Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<FormattedPool> formatted,
+                                                           const nvm::PoolOptions& options,
+                                                           const format::GeometryWish& wish, bool offline) {
   // A device always exists already. It is to become a pool if the caller gives a size, and zeroes stand where
   // superblocks would be.
   const bool blank_device = formatted->pool().is_device() && options.size != 0 && IsBlank(formatted->pool());
   const bool create = formatted->pool().created() || blank_device;
   if (blank_device && options.size < formatted->pool().size()) formatted->pool().Narrow(options.size);
-  Status status = create ? formatted->Create(wish) : formatted->Check(options.size, wish);
+  Status status = create ? formatted->Create(wish) : formatted->Check(options.size, wish, offline);
   if (status.ok() && options.populate) status = formatted->pool().Populate();
   if (status.ok()) return formatted;
   formatted->pool().RemoveIfCreated();
@@ -37,7 +42,7 @@ Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::
 }
 
 Result<std::unique_ptr<FormattedPool>> FormattedPool::Make(const nvm::PoolOptions& options,
-                                                           const format::GeometryWish& wish) {
+                                                           const format::GeometryWish& wish, bool journaled) {
   const auto exists = [&options] { return Status(Code::kConflict, "pool " + options.path + ": it exists already"); };
   std::error_code none;
   if (std::filesystem::is_regular_file(options.path, none)) return exists();
@@ -46,7 +51,9 @@ Result<std::unique_ptr<FormattedPool>> FormattedPool::Make(const nvm::PoolOption
   // (Somebody else may have made it since.)
   const bool is_new = (*pool)->created() || ((*pool)->is_device() && IsBlank(**pool));
   if (!is_new) return exists();
-  return Take(*std::move(pool), options, wish);
+  std::unique_ptr<FormattedPool> formatted(new FormattedPool(*std::move(pool)));
+  formatted->superblock_.journaled = journaled ? 1 : 0;
+  return Take(std::move(formatted), options, wish, false);
 }
 
 uint64_t FormattedPool::time() const {
@@ -69,7 +76,7 @@ Status FormattedPool::Create(const format::GeometryWish& wish) {
   auto geometry = format::ChooseGeometry(exact);
   if (!geometry.ok()) return geometry.status();
   superblock_.magic = format::kPoolMagic;
-  superblock_.format_version = format::kFormatVersion;
+  superblock_.format_version = superblock_.journaled != 0 ? format::kJournaledVersion : format::kFormatVersion;
   superblock_.geometry = *geometry;
   std::random_device random;
   for (uint8_t& byte : superblock_.uuid) byte = static_cast<uint8_t>(random());
@@ -85,7 +92,7 @@ Status FormattedPool::MarkClosed() {
   return WriteSuperblock(true, Boot());
 }
 
-Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish) {
+Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish, bool offline) {
   auto found = format::FindSuperblock(pool_->bytes());
   if (!found.ok()) return found.status();
   const format::Superblock& sb = found->superblock;
@@ -107,9 +114,18 @@ Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish) {
   // use.
   needs_recovery_ = sb.clean != 1 || found->other_damaged;
   superblock_ = sb;
+  if (auto status = CheckJournal(offline); !status.ok()) return status;
   copy_ = found->copy;
   pool_->Narrow(sb.geometry.pool_size);
   return {};
+}
+
+// The file of a pool with a journal has all of the pool only if it says that it was closed cleanly.
+Status FormattedPool::CheckJournal(bool offline) const {
+  if (superblock_.journaled == 0 || pool_->holds_later()) return {};
+  if (!offline) return {Code::kInvalidArgument, "it has a journal, and does not open without it; give its name, too"};
+  if (!needs_recovery_) return {};
+  return {Code::kConflict, "it has a journal, and was not closed cleanly: start a server with both, and stop that"};
 }
 
 Status FormattedPool::Grow(uint64_t size) {

@@ -16,14 +16,19 @@ class FormattedPool {
  public:
   // Makes a pool if all bytes are new, or checks the one that exists. Changes nothing in an existing pool: MarkOpen
   // does.
-  static Result<std::unique_ptr<FormattedPool>> Open(const nvm::PoolOptions& options, const format::GeometryWish& wish);
+  // A pool with a journal that was closed cleanly is refused, too: its server could not keep its promises. An owner
+  // that serves no clients (`offline`) may open it.
+  static Result<std::unique_ptr<FormattedPool>> Open(const nvm::PoolOptions& options, const format::GeometryWish& wish,
+                                                     bool offline = false);
   // The same for a pool that was opened elsewhere.
   static Result<std::unique_ptr<FormattedPool>> Take(std::unique_ptr<nvm::Pool> pool, const nvm::PoolOptions& options,
-                                                     const format::GeometryWish& wish);
+                                                     const format::GeometryWish& wish, bool offline = false);
 
   // Makes a pool, and nothing else. Returns kConflict if something is there already. (A device has to be blank, as for
   // Open.)
-  static Result<std::unique_ptr<FormattedPool>> Make(const nvm::PoolOptions& options, const format::GeometryWish& wish);
+  // journaled: the pool gets a journal (journal/journaled_pool.h). Until then no server can open it.
+  static Result<std::unique_ptr<FormattedPool>> Make(const nvm::PoolOptions& options, const format::GeometryWish& wish,
+                                                     bool journaled = false);
 
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
   [[nodiscard]] const format::Superblock& superblock() const { return superblock_; }
@@ -63,8 +68,12 @@ class FormattedPool {
  private:
   explicit FormattedPool(std::unique_ptr<nvm::Pool> pool) : pool_(std::move(pool)) { nvm_.emplace(*pool_); }
   [[nodiscard]] static bool IsBlank(const nvm::Pool& pool);
+  static Result<std::unique_ptr<FormattedPool>> Take(std::unique_ptr<FormattedPool> formatted,
+                                                     const nvm::PoolOptions& options, const format::GeometryWish& wish,
+                                                     bool offline);
   Status Create(const format::GeometryWish& wish);
-  Status Check(uint64_t size, const format::GeometryWish& wish);
+  Status Check(uint64_t size, const format::GeometryWish& wish, bool offline);
+  [[nodiscard]] Status CheckJournal(bool offline) const;
   Status WriteSuperblock(bool clean, const format::BootId& boot);
   // Returns the boot id of the machine whose page cache has the bytes. If the boot id is unknown, nothing vouches for
   // the bytes.

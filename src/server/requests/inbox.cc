@@ -80,7 +80,7 @@ size_t Inbox::WakeForWriter(size_t limit, bool looks) {
 }
 
 size_t Inbox::WakeForMedium() {
-  return parked_.for_medium.Wake([this](const Asked& asked) -> std::optional<AwaitsMedium> {
+  return parked_.for_medium.Wake(versions_.medium_failed(), [this](const Asked& asked) -> std::optional<AwaitsMedium> {
     const Served served = handler_.Serve(asked, After::kMedium);
     if (const auto* awaits = std::get_if<AwaitsMedium>(&served)) return *awaits;
     Conclude(asked, served);

@@ -34,14 +34,15 @@ class MediumQueue {
   }
   // For each request that can go on, in their order: calls serve(const Asked&). It serves the request again, and
   // returns what the request awaits now, if the medium does not hold that. Returns how many requests left the queue.
+  // `all`: no request has to wait any more.
   template <class Serve>
-  size_t Wake(Serve&& serve) {
+  size_t Wake(bool all, Serve&& serve) {
     const std::vector<Waiting> woken = TakeAll();
     std::vector<TakenSlot> taken;
     for (const Waiting& each : woken) {
       if (each.request.session->doomed) continue;
       const Asked asked = each.request.asked();
-      if (const auto present = StillAwaited(each, taken)) {
+      if (const auto present = all ? std::nullopt : StillAwaited(each, taken)) {
         Park(asked, {*present, each.awaits.key_hash, each.awaits.for_slot});
       } else if (const std::optional<AwaitsMedium> awaits = serve(asked)) {
         if (each.awaits.for_slot && awaits->for_slot) taken.push_back({each.awaits.present.version, awaits->present});

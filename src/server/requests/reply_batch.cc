@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/planted.h"
+#include "server/requests/request_rules.h"
 
 namespace erda::server {
 
@@ -19,6 +20,8 @@ using format::Reply;
 }
 
 void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome, Undone undone) {
+  if (holds_later_ && undone != Undone::kMayBe && nvm_.failed()) [[unlikely]]
+    return AddReply(asked, kind, id, OfFailedMedium(), Undone::kMayBe);
   activity_.CountAnswer(kind, outcome.code);
   activity_.CountRequest(asked.session.fabric);
   Reply reply{};
@@ -44,6 +47,20 @@ bool ReplyBatch::HasToWait(const Asked& asked, Undone undone) {
 size_t ReplyBatch::AddHeld(uint64_t held) {
   held_ = held;
   return waiting_.Release(held, [this](const Asked& asked, uint8_t kind) { AddFromMemory(asked, kind); });
+}
+
+// A client that asked for the time learns it all the same.
+size_t ReplyBatch::AddFailed() {
+  return waiting_.ReleaseAll([this](const Asked& asked, uint8_t kind) {
+    if (kind != 0) {
+      const auto memory = std::span(asked.session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply));
+      auto reply = LoadAs<Reply>(memory);
+      reply.code = static_cast<uint8_t>(OfFailedMedium().code);
+      reply.reason = static_cast<uint8_t>(OfFailedMedium().reason);
+      std::memcpy(memory.data(), &reply, sizeof(reply));
+    }
+    AddFromMemory(asked, kind);
+  });
 }
 
 void ReplyBatch::Add(Session& session, uint32_t imm, std::span<std::byte> reply) {

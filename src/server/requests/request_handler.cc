@@ -107,6 +107,8 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
   const auto request = LoadAs<Request>(slot);  // a private copy
   if (after != After::kNothing && !MayWait(request)) return Violation("a request whose bytes changed while it waited");
   if (const Violation violation = CheckRights(request, session)) return violation;
+  if (versions_.holds_later() && versions_.medium_failed()) [[unlikely]]
+    return Refuse(asked, request);
   Outcome outcome;
   switch (RequestOp{request.op}) {
     case RequestOp::kCommit:
@@ -135,6 +137,20 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
   if (!told && outcome.reason != Reason::kNoChunk) sessions_.CountRefused(session.fabric);
   const Undone undone = versions_.holds_later() ? UndoneOf(request, outcome.code) : Undone::kNever;
   replies_.AddReply(asked, request.op, request.id, outcome, undone);
+  return Replied{};
+}
+
+// (J5) A chunk may be given back: that needs no answer of the medium.
+Served RequestHandler::Refuse(const Asked& asked, const Request& request) {
+  Outcome outcome = OfFailedMedium();
+  if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
+    versions_.delegating().GiveBack(request.head, format::LogAddress(request.address), request.version,
+                                    asked.session.id);
+    outcome = {};
+  } else {
+    sessions_.CountRefused(asked.session.fabric);
+  }
+  replies_.AddReply(asked, request.op, request.id, outcome, Undone::kMayBe);
   return Replied{};
 }
 
@@ -177,9 +193,12 @@ void RequestHandler::TellTime(const Asked& asked) {
   Outcome outcome;
   const uint64_t micros = options_.time->Micros();
   const uint64_t word = versions_.part().clock().Raise();
-  // On a pool with a journal the word may stand still. A time past it would make the client ask again at once.
-  outcome.number = versions_.holds_later() ? std::min(micros, word * 1000 + 999) : micros;
-  replies_.AddReply(asked, 0, 0, outcome, Undone::kMayBe);
+  // On a pool with a journal the word stands still until the medium holds the shard's note of the time. The answer
+  // waits for that, too. A time past the word would make the client ask again at once.
+  const bool stands = versions_.holds_later() && word * 1000 + 999 < micros;
+  const bool waits = stands && !versions_.medium_failed();
+  outcome.number = stands && !waits ? word * 1000 + 999 : micros;
+  replies_.AddReply(asked, 0, 0, outcome, waits ? Undone::kNever : Undone::kMayBe);
 }
 
 }  // namespace erda::server

@@ -54,6 +54,12 @@ class WaitingReplies {
     }
     return released;
   }
+  // The same for all replies: none of them waits any more.
+  template <class Send>
+  size_t ReleaseAll(Send&& send) {
+    Place(0);
+    return Release(UINT64_MAX, send);
+  }
   // The replies up to the place `held` need a place more: they wait up to `place`.
   void Postpone(uint64_t held, uint64_t place) {
     for (Waiting& each : replies_) {

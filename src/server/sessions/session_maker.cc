@@ -104,7 +104,7 @@ format::HelloReply SessionMaker::Greeting(const Session& session, const Admissio
   reply.server_id = options_.server_id;
   reply.slots = session.slots;
   reply.slot_bytes = options_.slot_bytes;
-  reply.durability = static_cast<uint8_t>(pool_.pool().durability());
+  reply.durability = static_cast<uint8_t>(pool_.pool().vouched());
   reply.placing = static_cast<uint8_t>(session.writable         ? format::Placing::kPool
                                        : session.windowed()     ? format::Placing::kWindow
                                        : session.staging_region ? format::Placing::kStaging

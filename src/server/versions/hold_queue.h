@@ -20,6 +20,7 @@ class HoldQueue {
 
   // False: the medium holds all that is fenced, and the queue stays empty.
   [[nodiscard]] bool holds_later() const { return holds_later_; }
+  [[nodiscard]] bool empty() const { return waiting_.empty(); }
   // Adds a reservation. Requires: the version is flushed, and so is its entry.
   void Push(InFlight::Id id) { waiting_.push_back({nvm_.place(), id}); }
   // Calls visit(InFlight::Id) for each reservation that the medium holds now, and takes it out. The newest comes first:

@@ -93,6 +93,8 @@ class Settling {
   // --- On a pool with a journal
 
   [[nodiscard]] bool holds_later() const { return holds_.holds_later(); }
+  // Returns true if versions wait until the medium holds them.
+  [[nodiscard]] bool awaits_hold() const { return !holds_.empty(); }
   // The reservation's version is whole and flushed: SettleHeld settles it. Requires: it does not wait already.
   void AwaitHold(InFlight::Id id) {
     reservations_.AwaitHold(id);

@@ -28,7 +28,7 @@ class MediumQueueTest : public testing::Test {
     return std::nullopt;
   }) {
     Slots served;
-    (void)queue_.Wake([&](const Asked& asked) {
+    (void)queue_.Wake(false, [&](const Asked& asked) {
       served.push_back(asked.slot);
       return again(asked.slot);
     });

@@ -1,0 +1,335 @@
+#include "journal/journaled_pool.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/file_system.h"
+#include "base/server_time.h"
+#include "journal/aligned_buffer.h"
+#include "journal/apply.h"
+#include "nvm/pool_file.h"
+
+namespace erda::journal {
+
+namespace {
+
+constexpr uint64_t kSuperblocksBytes = format::kShardRecordsOffset;
+// The most memory that one shard's stream gets.
+constexpr uint64_t kStreamMemoryMax = 64 << 20;
+constexpr Nanoseconds kLazy = std::chrono::milliseconds(100);
+// A shard that waits for room looks again after this time in any case.
+constexpr Nanoseconds kRoomLook = std::chrono::milliseconds(10);
+
+// A stream's memory is not more than half of its ring. A checkpoint is due when one of the two is half full.
+uint64_t StreamCapacity(const RingFileHeader& header) {
+  return std::min(std::bit_floor(header.part_bytes / 2), kStreamMemoryMax);
+}
+
+ImageShape ShapeOf(const JournalOptions& options, const format::Superblock& superblock, const RingFileHeader& header) {
+  return {superblock.uuid, superblock.geometry.pool_size, superblock.geometry.shards, StreamCapacity(header),
+          options.memory};
+}
+
+Status ReadFile(const std::string& path, int fd, uint64_t offset, std::span<std::byte> to) {
+  for (uint64_t done = 0; done < to.size();) {
+    const ssize_t n = ::pread(fd, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus("cannot read pool " + path + " at offset " + std::to_string(offset + done));
+    if (n == 0) return nvm::InPath(path, Code::kCorruption, "is shorter than its superblock says");
+    done += static_cast<uint64_t>(n);
+  }
+  return {};
+}
+
+Status WriteFile(const std::string& path, int fd, uint64_t offset, std::span<const std::byte> from) {
+  for (uint64_t done = 0; done < from.size();) {
+    const ssize_t n = ::pwrite(fd, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      return ErrnoStatus("cannot write pool " + path + " at offset " + std::to_string(offset + done),
+                         n < 0 ? errno : EIO);
+    }
+    done += static_cast<uint64_t>(n);
+  }
+  return {};
+}
+
+Status SyncFile(const std::string& path, int fd) {
+  return ::fdatasync(fd) == 0 ? Status() : ErrnoStatus("cannot write pool " + path + " to its disk");
+}
+
+Result<format::FoundSuperblock> ReadSuperblock(const std::string& path, int fd, uint64_t size) {
+  std::vector<std::byte> front(std::min(size, kSuperblocksBytes));
+  if (auto status = ReadFile(path, fd, 0, front); !status.ok()) return status;
+  const auto found = format::FindSuperblock(front, size);
+  if (!found.ok()) return nvm::InPath(path, found.status().code(), std::string(found.status().message()));
+  if (found->superblock.journaled == 0) {
+    return nvm::InPath(path, Code::kInvalidArgument,
+                       "was made without a journal; to give it one, dump it, and load it into a new pool");
+  }
+  return *found;
+}
+
+}  // namespace
+
+// --- Making and opening
+
+Status JournaledPool::CreateJournal(const std::string& path, const format::Superblock& superblock, uint64_t size,
+                                    FileDiskOptions options) {
+  return RingFile::Create(path, superblock.uuid, superblock.geometry.shards, size, options).status();
+}
+
+JournaledPool::JournaledPool(JournalOptions options, UniqueFd file, const format::FoundSuperblock& found,
+                             RingFile rings)
+    : options_(std::move(options)),
+      file_(std::move(file)),
+      superblock_(found.superblock),
+      rings_(std::move(rings)),
+      health_([this] { image_->MarkBroken(); },
+              [this](const Status& status) {
+                TellShards();
+                options_.failed(status);
+              }),
+      clean_(found.superblock.clean == 1 && !found.other_damaged) {}
+
+Result<std::unique_ptr<JournaledPool>> JournaledPool::Open(JournalOptions options) {
+  bool created = false;
+  auto file = nvm::OpenLocked(options.pool, 0, &created);
+  if (!file.ok()) return file.status();
+  const auto size = nvm::ExistingSize(options.pool, file->get());
+  if (!size.ok()) return size.status();
+  if (!options.disk_in_memory && IsInMemory(file->get())) {
+    return nvm::InPath(options.pool, Code::kInvalidArgument,
+                       "is in memory, and a pool with a journal must be on a disk; choose a name there");
+  }
+  const auto found = ReadSuperblock(options.pool, file->get(), *size);
+  if (!found.ok()) return found.status();
+  auto rings = RingFile::Open(options.journal, found->superblock.uuid, found->superblock.geometry.shards,
+                              {.in_memory = options.disk_in_memory});
+  if (!rings.ok()) return rings.status();
+
+  std::unique_ptr<JournaledPool> pool(
+      new JournaledPool(std::move(options), *std::move(file), *found, *std::move(rings)));
+  std::vector<Ring> opened;
+  Status status = pool->FindImage(&opened);
+  if (status.code() == Code::kNotFound) status = pool->MakeImage(&opened);
+  if (status.ok()) status = pool->MakeShards(std::move(opened));
+  if (status.ok()) status = pool->StartThreads();
+  if (!status.ok()) return status;
+  return pool;
+}
+
+Result<std::vector<Ring>> JournaledPool::OpenRings(const Ring::Visit& visit) {
+  std::vector<Ring> rings;
+  for (uint32_t shard = 0; shard < superblock_.geometry.shards; ++shard) {
+    auto ring = Ring::Open(rings_.disk(), rings_.part(shard), rings_.identity(shard), visit);
+    if (!ring.ok()) {
+      return Status(ring.status().code(), "journal " + options_.journal + ": " + std::string(ring.status().message()));
+    }
+    rings.push_back(*std::move(ring));
+  }
+  return rings;
+}
+
+Status JournaledPool::FindImage(std::vector<Ring>* rings) {
+  // Then the file has all of the pool. Its server was killed before it could remove the image, or never served.
+  if (clean_) {
+    Status status = Image::Remove(options_.memory, superblock_.uuid);
+    return status.ok() ? Status(Code::kNotFound) : status;
+  }
+  auto image = Image::Open(ShapeOf(options_, superblock_, rings_.header()));
+  if (!image.ok()) return image.status();
+  // An earlier process may have died before a superblock was on the disk. SyncSuperblocks relies on the older copy.
+  if (auto status = SyncFile(options_.pool, file_.get()); !status.ok()) return status;
+  auto opened = OpenRings([](const Record& /*record*/) { return Status(); });
+  if (!opened.ok()) return opened.status();
+  bool older = false;
+  for (uint32_t shard = 0; shard < opened->size(); ++shard) {
+    const Ring& ring = (*opened)[shard];
+    const auto stream = Stream::Open((*image)->StreamMemory(shard), superblock_.uuid, shard);
+    if (!stream.ok()) return stream.status();
+    const RingLife life = stream->life();
+    const bool fits = life == RingLife{rings_.header().secret, ring.epoch()} &&
+                      stream->released() <= ring.checkpoint() && ring.end() <= stream->end();
+    older |= life.secret == rings_.header().secret && life.epoch < ring.epoch();
+    if (!fits && !older) {
+      return {Code::kInvalidArgument, "the image of pool " + options_.pool + " in " + options_.memory +
+                                          " is of another journal than " + options_.journal +
+                                          ", or of a later state of it. If that is meant, remove the two files " +
+                                          "of the image; then the server goes on with what the disk has"};
+    }
+  }
+  // A server that ran since, with another folder for its image, has begun an epoch. All that was acknowledged is on the
+  // disk, so this image is not needed.
+  if (older) {
+    if (auto status = (*image)->Remove(); !status.ok()) return status;
+    return Status(Code::kNotFound);
+  }
+  image_ = *std::move(image);
+  *rings = *std::move(opened);
+  start_.had_image = true;
+  return {};
+}
+
+// The file first. Then the checkpoints say that the rings have nothing more. After a power cut meanwhile, the next
+// start does the same again (J1).
+Status JournaledPool::MakeImage(std::vector<Ring>* rings) {
+  const uint64_t size = superblock_.geometry.pool_size;
+  const int fd = file_.get();
+  auto opened = OpenRings([&](const Record& record) {
+    start_.bytes_applied += record.bytes.size();
+    return ApplyToFile(record.bytes, fd, size);
+  });
+  if (!opened.ok()) return opened.status();
+  for (const Ring& ring : *opened) {
+    if (auto status = ring.CheckEnd(); !status.ok()) {
+      return {status.code(), "journal " + options_.journal + ": " + std::string(status.message())};
+    }
+  }
+  if (auto status = SyncFile(options_.pool, fd); !status.ok()) return status;
+  auto image = Image::Create(ShapeOf(options_, superblock_, rings_.header()));
+  if (!image.ok()) return image.status();
+  image_ = *std::move(image);
+  const std::span<std::byte> bytes = image_->pool().view().bytes;
+  if (auto status = ReadFile(options_.pool, fd, 0, bytes); !status.ok()) return status;
+  for (uint32_t shard = 0; shard < opened->size(); ++shard) {
+    Ring& ring = (*opened)[shard];
+    if (auto status = ring.Checkpoint(ring.end()); !status.ok()) return status;
+    if (auto status = ring.BeginEpoch(); !status.ok()) return status;
+    const auto stream = Stream::Format(image_->StreamMemory(shard), superblock_.uuid, shard, ring.end(),
+                                       {rings_.header().secret, ring.epoch()});
+    if (!stream.ok()) return stream.status();
+  }
+  image_->MarkReady();
+  *rings = *std::move(opened);
+  return {};
+}
+
+// --- The shards and the threads
+
+Status JournaledPool::MakeShards(std::vector<Ring> rings) {
+  bytes_ = image_->pool().view().bytes;
+  durability_ = nvm::Durability::kPowerSafe;
+  const bool always = options_.interval.count() == 0;
+  std::vector<Checkpointer::Source> sources;
+  for (uint32_t number = 0; number < rings.size(); ++number) {
+    auto stream = Stream::Open(image_->StreamMemory(number), superblock_.uuid, number);
+    if (!stream.ok()) return stream.status();
+    auto& shard = *shards_.emplace_back(std::make_unique<Shard>());
+    shard.stream = std::make_unique<Stream>(*std::move(stream));
+    const RingWriter::Hooks hooks{.micros = [] { return ServerTime::WallMicros(); },
+                                  .held = [&shard] { shard.Tell(); },
+                                  .full = [this] { checkpointer_->Ask(); }};
+    shard.writer = std::make_unique<RingWriter>(*shard.stream, std::move(rings[number]),
+                                                always ? kLazy : options_.interval, health_, hooks);
+    RingWriter* const writer = shard.writer.get();
+    const auto await_room = [this, writer] {
+      writer->Ask();
+      checkpointer_->Ask();
+      writer->AwaitNews(kRoomLook);
+    };
+    shard.pool =
+        std::make_unique<CapturedPool>(image_->pool(), *shard.stream,
+                                       CapturedPool::Medium{.held = always ? &writer->held() : nullptr,
+                                                            .health = &health_,
+                                                            .await_room = await_room,
+                                                            .await_held = [writer] { return writer->AwaitHeld(); },
+                                                            .ask = [writer] { writer->Ask(); }});
+    sources.push_back({shard.stream.get(), writer});
+  }
+  checkpointer_ = std::make_unique<Checkpointer>(file_.get(), size(), std::move(sources), health_);
+  return {};
+}
+
+Status JournaledPool::StartThreads() {
+  for (const auto& shard : shards_) {
+    if (auto status = shard->writer->Start(); !status.ok()) return status;
+  }
+  return checkpointer_->Start();
+}
+
+JournaledPool::~JournaledPool() {
+  // In this order: a checkpoint needs the writers.
+  if (checkpointer_) checkpointer_->Stop();
+  for (const auto& shard : shards_) {
+    if (shard->writer) shard->writer->Stop();
+  }
+  // After a failure no later process may go on with the image.
+  if (image_ && (clean_ || !health_.ok())) (void)image_->Remove();
+}
+
+void JournaledPool::Shard::Tell() {
+  const std::lock_guard lock(mutex);
+  if (tell) tell();
+}
+
+void JournaledPool::TellShards() {
+  for (const auto& shard : shards_) {
+    shard->writer->Tell();
+    shard->Tell();
+  }
+}
+
+void JournaledPool::OnHeld(uint32_t shard, std::function<void()> tell) {
+  const std::lock_guard lock(shards_[shard]->mutex);
+  shards_[shard]->tell = std::move(tell);
+}
+
+// --- The pool
+
+MemoryView JournaledPool::view() const { return image_->pool().view(); }
+
+Status JournaledPool::Widen(uint64_t /*kept*/, uint64_t /*size*/) {
+  return nvm::InPath(options_.pool, Code::kInvalidArgument,
+                     "has a journal, and grows only while no server has it open; erda-pool resize makes it larger");
+}
+
+Status JournaledPool::AwaitHeld() {
+  for (const auto& shard : shards_) {
+    if (auto status = shard->writer->AwaitHeld(); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status JournaledPool::Sync(uint64_t offset, uint64_t size) {
+  if (auto status = AwaitHeld(); !status.ok()) return status;
+  if (offset == 0 && size == this->size()) return checkpointer_->Run();
+  if (offset < kSuperblocksBytes) return SyncSuperblocks();
+  return {};
+}
+
+// Writes one copy after the other, and the older one first. A power cut may tear the copy that is written. Then the
+// other one is whole.
+Status JournaledPool::SyncSuperblocks() {
+  if (!health_.ok()) return health_.failure();
+  const auto generation = [this](int copy) {
+    return LoadAs<format::Superblock>(bytes_.subspan(format::kSuperblockOffsets[copy])).generation;
+  };
+  const int older = generation(0) <= generation(1) ? 0 : 1;
+  for (const int copy : {older, 1 - older}) {
+    const uint64_t at = format::kSuperblockOffsets[copy];
+    std::array<std::byte, sizeof(format::Superblock)> there{};
+    if (auto status = ReadFile(options_.pool, file_.get(), at, there); !status.ok()) return status;
+    const auto wanted = bytes_.subspan(at, there.size());
+    if (std::ranges::equal(there, wanted)) continue;
+    clean_ = false;
+    Status status = WriteFile(options_.pool, file_.get(), at, wanted);
+    if (status.ok()) status = SyncFile(options_.pool, file_.get());
+    if (!status.ok()) {
+      health_.Fail(status);
+      return status;
+    }
+  }
+  clean_ = LoadAs<format::Superblock>(bytes_.subspan(format::kSuperblockOffsets[1 - older])).clean == 1;
+  // The image has no purpose any more. Until the next mark, a kill loses nothing that is not in the file.
+  return clean_ ? image_->Remove() : Status();
+}
+
+}  // namespace erda::journal

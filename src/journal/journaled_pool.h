@@ -1,0 +1,122 @@
+// A pool with a journal: a pool file, an image of it in memory, and a ring on a disk for each shard's stream
+// (docs/journal.md). The server works in the image. Each flush of a shard goes to its ring, and is held there. A
+// checkpointer brings the pool file up to that.
+//
+// The superblocks are in no stream: Sync writes them to the file by itself. If the file says that the pool was closed
+// cleanly, the file has all of the pool, and the rings have nothing that it lacks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "erda/status.h"
+#include "format/superblock.h"
+#include "journal/captured_pool.h"
+#include "journal/checkpointer.h"
+#include "journal/health.h"
+#include "journal/image.h"
+#include "journal/ring_file.h"
+#include "journal/ring_writer.h"
+#include "journal/stream.h"
+#include "nvm/pool.h"
+
+namespace erda::journal {
+
+struct JournalOptions {
+  std::string pool;     // An ordinary file.
+  std::string journal;  // The file of the rings.
+  // The folder of the image, in a tmpfs.
+  std::string memory = "/dev/shm";
+  bool disk_in_memory = false;  // Files in memory are accepted in place of a disk. For tests.
+  // 0: every answer waits until a power cut cannot undo what it tells. Otherwise no answer waits, and the disk gets the
+  // streams at this interval, or when memory gets short.
+  Nanoseconds interval{0};
+  // The disk has failed. Called once, by any thread.
+  std::function<void(const Status&)> failed = [](const Status&) {};
+};
+
+// How a journaled pool was found when it was opened.
+struct JournalStart {
+  bool had_image = false;      // An earlier server left the memory.
+  uint64_t bytes_applied = 0;  // Of the rings, without an image.
+};
+
+class JournaledPool final : public nvm::Pool {
+ public:
+  // Makes the journal of a new pool. Returns errors as RingFile::Create does. REQUIRES: no server has the pool open.
+  static Status CreateJournal(const std::string& path, const format::Superblock& superblock, uint64_t size,
+                              FileDiskOptions options);
+  // Opens the pool and its journal, and starts the threads. Finds the image that an earlier process left, or makes one
+  // from the pool file and the rings.
+  // Returns kInvalidArgument if the pool has no journal, or if journal or image belong to another pool, and
+  // kCorruption if the journal is damaged. Returns kResourceExhausted if the memory has no room for the pool, and
+  // kUnavailable if another process has one of the files open.
+  static Result<std::unique_ptr<JournaledPool>> Open(JournalOptions options);
+  ~JournaledPool() override;
+
+  [[nodiscard]] MemoryView view() const override;
+  [[nodiscard]] nvm::Durability vouched() const override {
+    return options_.interval.count() == 0 ? nvm::Durability::kPowerSafe : nvm::Durability::kProcessSafe;
+  }
+  [[nodiscard]] bool created() const override { return false; }
+  [[nodiscard]] nvm::LargePages large_pages() const override { return image_->pool().large_pages(); }
+  void RemoveIfCreated() override {}
+  Status Widen(uint64_t kept, uint64_t size) override;
+  // All of the pool: returns ok if the pool file has all of the streams. The superblocks: writes them to the file. Any
+  // other part: waits until it is held.
+  Status Sync(uint64_t offset, uint64_t size) override;
+  [[nodiscard]] bool holds_later() const override { return true; }
+  // Waits for all streams.
+  Status AwaitHeld() override;
+  [[nodiscard]] bool failed() const override { return !health_.ok(); }
+  [[nodiscard]] nvm::Pool& OfShard(uint32_t shard) override { return *shards_[shard]->pool; }
+
+  void OnHeld(uint32_t shard, std::function<void()> tell) override;
+  [[nodiscard]] const JournalStart& start() const { return start_; }
+  // Returns the failure of the disk, or ok.
+  [[nodiscard]] Status failure() const { return health_.failure(); }
+
+ private:
+  struct Shard {
+    void Tell();
+
+    std::unique_ptr<Stream> stream;
+    std::unique_ptr<RingWriter> writer;
+    std::unique_ptr<CapturedPool> pool;
+    std::mutex mutex;  // Of `tell`.
+    std::function<void()> tell;
+  };
+
+  JournaledPool(JournalOptions options, UniqueFd file, const format::FoundSuperblock& found, RingFile rings);
+  // Opens the image of an earlier process if it fits the rings.
+  Status FindImage(std::vector<Ring>* rings);
+  // Brings the pool file up to the end of the rings, and makes an image of it.
+  Status MakeImage(std::vector<Ring>* rings);
+  // Opens all rings. visit: called for each record.
+  Result<std::vector<Ring>> OpenRings(const Ring::Visit& visit);
+  Status MakeShards(std::vector<Ring> rings);
+  Status StartThreads();
+  void TellShards();
+  Status SyncSuperblocks();
+
+  void FlushRange(const std::byte* /*begin*/, size_t /*size*/) override {}
+  void Drain() override {}
+
+  const JournalOptions options_;
+  const UniqueFd file_;
+  const format::Superblock superblock_;  // As Open found it.
+  RingFile rings_;
+  std::unique_ptr<Image> image_;
+  Health health_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::unique_ptr<Checkpointer> checkpointer_;
+  JournalStart start_;
+  bool clean_;  // The file says that the pool was closed cleanly.
+};
+
+}  // namespace erda::journal

@@ -1,0 +1,180 @@
+#include "journal/ring_writer.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace erda::journal {
+
+namespace {
+
+constexpr Nanoseconds kForever = std::chrono::hours(1);
+
+}  // namespace
+
+RingWriter::RingWriter(Stream& stream, Ring ring, Nanoseconds lazy, Health& health, Hooks hooks)
+    : stream_(stream),
+      ring_(std::move(ring)),
+      lazy_(lazy),
+      health_(health),
+      hooks_(std::move(hooks)),
+      ring_bytes_(ring_.size()),
+      held_(ring_.held()),
+      checkpoint_(ring_.checkpoint()) {}
+
+Status RingWriter::Start() {
+  if (!bell_.Create()) {
+    return {Code::kResourceExhausted,
+            "cannot create an event descriptor: the process or the machine has too many open files"};
+  }
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error& error) {
+    return {Code::kResourceExhausted, std::string("cannot start thread erda-journal: ") + error.what()};
+  }
+  pthread_setname_np(thread_.native_handle(), "erda-journal");
+  return {};
+}
+
+void RingWriter::Stop() {
+  if (!thread_.joinable()) return;
+  stops_.store(true, std::memory_order_release);  // pairs with the acquire in stops()
+  bell_.Ring();
+  thread_.join();
+}
+
+// Sequentially consistent, as in Sleep: one of the two threads sees the other's store. So either the writer finds the
+// place before it sleeps, or the asker finds it asleep and rings.
+void RingWriter::Ask() {
+  const Place end = stream_.end();
+  Place asked = asked_.load(std::memory_order_relaxed);
+  do {
+    if (asked >= end) return;
+  } while (!asked_.compare_exchange_weak(asked, end, std::memory_order_seq_cst, std::memory_order_relaxed));
+  if (sleeps_.load(std::memory_order_seq_cst)) bell_.Ring();
+}
+
+Status RingWriter::AwaitHeld() {
+  const Place end = stream_.end();
+  Ask();
+  {
+    std::unique_lock lock(mutex_);
+    // The writer tells after each store of held_.
+    news_.wait(lock, [&] { return held_.load(std::memory_order_acquire) >= end || !health_.ok() || stops(); });
+  }
+  // After a failure the stream may lack what the shard has flushed.
+  if (!health_.ok()) return health_.failure();
+  const bool is_held = held_.load(std::memory_order_acquire) >= end;
+  return is_held ? Status() : Status(Code::kUnavailable, "the journal is closing");
+}
+
+void RingWriter::AwaitNews(Nanoseconds most) {
+  std::unique_lock lock(mutex_);
+  news_.wait_for(lock, most, [this, told = told_] { return told_ != told; });
+}
+
+void RingWriter::Tell() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++told_;
+  }
+  news_.notify_all();
+}
+
+Status RingWriter::Checkpoint(Place place) {
+  if (place == checkpoint_) return {};
+  std::unique_lock lock(mutex_);
+  wanted_checkpoint_ = place;
+  wants_checkpoint_.store(true, std::memory_order_seq_cst);  // as in Ask
+  bell_.Ring();
+  news_.wait(lock, [this] { return !wants_checkpoint_.load(std::memory_order_relaxed) || stops(); });
+  if (wants_checkpoint_.exchange(false)) return {Code::kUnavailable, "the journal is closing"};
+  if (checkpoint_status_.ok()) checkpoint_ = place;
+  return checkpoint_status_;
+}
+
+void RingWriter::Run() {
+  while (!stops()) {
+    if (wants_checkpoint_.load(std::memory_order_acquire)) MakeCheckpoint();
+    const bool asked = asked_.load(std::memory_order_acquire) > ring_.end();
+    const bool due = std::exchange(due_, false) || asked;
+    if (!(due && !full_ && health_.ok() && WriteAll())) Sleep();
+  }
+  Tell();
+}
+
+void RingWriter::Sleep() {
+  sleeps_.store(true, std::memory_order_seq_cst);
+  const bool has_work = health_.ok() && !full_ && asked_.load(std::memory_order_seq_cst) > ring_.end();
+  if (!has_work && !wants_checkpoint_.load(std::memory_order_seq_cst) && !stops()) {
+    const bool works = health_.ok() && !full_;
+    pollfd event{bell_.get(), POLLIN, 0};
+    const int rung = ::poll(&event, 1, PollMilliseconds(works ? lazy_ : kForever));
+    due_ = rung == 0 && works;
+    if (rung > 0) bell_.Drain();
+  }
+  sleeps_.store(false, std::memory_order_relaxed);
+}
+
+bool RingWriter::WriteAll() {
+  const Place before = ring_.end();
+  Status status = WriteRecords(stream_.end());
+  if (status.ok() && ring_.end() != before) status = ring_.Flush();
+  if (!status.ok()) {
+    health_.Fail(status);
+    Tell();
+    return false;
+  }
+  const bool wrote = ring_.end() != before;
+  if (wrote) TellHeld();
+  // Half of the ring is left for what the shard appends while a checkpoint is made. A small record takes a whole block,
+  // so the ring may be full long before the stream's memory is.
+  const bool low = full_ || ring_.free_bytes() < ring_bytes_ / 2;
+  if (low && !std::exchange(asked_room_, true)) hooks_.full();
+  return wrote;
+}
+
+void RingWriter::TellHeld() {
+  // Release: pairs with the acquire of CapturedPool::held. A shard that reads it answers what the disk has (J2).
+  held_.store(ring_.held(), std::memory_order_release);
+  Tell();
+  hooks_.held();
+}
+
+Status RingWriter::WriteRecords(Place end) {
+  while (ring_.end() < end) {
+    const Place from = ring_.end();
+    const uint64_t room = std::min(ring_.Room(), kRecordBytesMax);
+    // A piece of a record always fits into an empty ring. Otherwise the ring waits for a checkpoint.
+    full_ = room < std::min(end - from, kEntrySpaceMax);
+    if (full_) return {};
+    const Place to = end - from <= room ? end : stream_.Cut(from, room);
+    if (to == from) return {Code::kCorruption, "the stream in memory is damaged at place " + std::to_string(from)};
+    if (auto status = ring_.Write(from, stream_.Bytes(from, to), hooks_.micros()); !status.ok()) return status;
+  }
+  return {};
+}
+
+void RingWriter::MakeCheckpoint() {
+  Place place = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    place = wanted_checkpoint_;
+  }
+  Status status = health_.ok() ? ring_.Checkpoint(place) : health_.failure();
+  if (!status.ok()) health_.Fail(status);
+  full_ = asked_room_ = false;
+  {
+    const std::lock_guard lock(mutex_);
+    checkpoint_status_ = std::move(status);
+    wants_checkpoint_.store(false, std::memory_order_relaxed);
+    ++told_;
+  }
+  news_.notify_all();
+}
+
+}  // namespace erda::journal

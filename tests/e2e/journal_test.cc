@@ -1,0 +1,201 @@
+// A server with a journal, as its users see it. The tests of every kind of pool have it, too.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/writes_fail.h"
+#include "e2e/fixture.h"
+
+namespace erda {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+class JournalTest : public E2eTest {
+ protected:
+  [[nodiscard]] ServerOptions Options() const {
+    ServerOptions options = E2eTest::Options(PoolKind::kFile);
+    options.pool_size = 16 << 20;
+    options.journal = Path("journal");
+    options.journal_size = 6 << 20;
+    options.journal_on_tmpfs = true;
+    return options;
+  }
+  [[nodiscard]] static std::unique_ptr<Server> Start(const ServerOptions& options) {
+    auto server = Server::Open(options);
+    EXPECT_TRUE(server.ok()) << server.status().ToString();
+    if (!server.ok()) return nullptr;
+    EXPECT_TRUE((*server)->Start().ok());
+    return *std::move(server);
+  }
+};
+
+TEST_F(JournalTest, PoolIsPowerSafeOnAnyDisk) {
+  const auto server = Start(Options());
+  EXPECT_EQ(server->durability(), "power-safe");
+  const auto client = Connect();
+  EXPECT_EQ(InfoOf(*client).at("durability"), "power-safe");
+  EXPECT_EQ(InfoOf(*client).at("flush_method"), "server-flush");
+}
+
+TEST_F(JournalTest, PoolNeedsItsJournal) {
+  ASSERT_TRUE(Server::Open(Options()).ok());
+  ServerOptions without = Options();
+  without.journal.clear();
+  ExpectFails(Server::Open(without).status(), Code::kInvalidArgument, "it has a journal");
+  fs::rename(Path("journal"), Path("elsewhere"));
+  EXPECT_FALSE(Server::Open(Options()).ok());
+  fs::rename(Path("elsewhere"), Path("journal"));
+  EXPECT_TRUE(Server::Open(Options()).ok());
+  // A pool that was made without one.
+  without.pool = Path("plain");
+  ASSERT_TRUE(Server::Open(without).ok());
+  without.journal = Path("journal");
+  ExpectFails(Server::Open(without).status(), Code::kInvalidArgument, "made without a journal");
+}
+
+TEST_F(JournalTest, JournalThatCannotBeLeavesNoPool) {
+  ServerOptions options = Options();
+  options.journal = Path("no folder") + "/journal";
+  EXPECT_FALSE(Server::Open(options).ok());
+  EXPECT_FALSE(fs::exists(Path("pool")));
+  options = Options();
+  options.journal_size = 4 << 20;  // Each ring has that, and the file has a header.
+  ExpectFails(Server::Open(options).status(), Code::kInvalidArgument, "too few");
+  EXPECT_FALSE(fs::exists(Path("pool")));
+  options = Options();
+  options.pool = "dram:";
+  ExpectFails(Server::Open(options).status(), Code::kInvalidArgument, "cannot have a journal");
+}
+
+TEST_F(JournalTest, ServerThatNeverServedLeavesACleanPool) {
+  for (int i = 0; i < 2; ++i) {
+    const auto server = Server::Open(Options());
+    ASSERT_TRUE(server.ok());
+    EXPECT_FALSE((*server)->recovery()) << i;
+  }
+}
+
+// Then no answer waits for the disk, and a power cut takes what came since.
+TEST_F(JournalTest, IntervalPromisesLess) {
+  ServerOptions options = Options();
+  options.journal_interval = milliseconds(10);
+  {
+    const auto server = Start(options);
+    EXPECT_EQ(server->durability(), "process-safe");
+    const auto client = Connect();
+    EXPECT_EQ(InfoOf(*client).at("durability"), "process-safe");
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), Bytes(i, 1000)).ok());
+    for (int i = 0; i < 1000; i += 2) ASSERT_TRUE(client->Delete("key" + std::to_string(i)).ok());
+    EXPECT_TRUE(server->Stop().ok());
+  }
+  const auto server = Start(Options());
+  const auto client = Connect();
+  for (int i = 0; i < 1000; ++i) {
+    const auto value = client->Get("key" + std::to_string(i));
+    if (i % 2 == 0) {
+      EXPECT_EQ(value.status().code(), Code::kNotFound) << i;
+    } else {
+      EXPECT_EQ(value.ok() && *value == Bytes(i, 1000), true) << i;
+    }
+  }
+}
+
+// The log goes around several times, so the rings and the streams' memory do, too.
+TEST_F(JournalTest, MoreIsPutThanJournalAndPoolHold) {
+  {
+    const auto server = Start(Options());
+    const auto client = Connect();
+    for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i % 100), Bytes(i, 2000)).ok());
+    EXPECT_TRUE(server->Stop().ok());
+  }
+  const auto server = Start(Options());
+  const auto client = Connect();
+  for (int i = 19'900; i < 20'000; ++i)
+    EXPECT_EQ(*client->Get("key" + std::to_string(i % 100)) == Bytes(i, 2000), true);
+}
+
+TEST_F(JournalTest, FailedDiskRefusesChangesAndServesGets) {
+  std::mutex mutex;
+  std::string told;
+  ServerOptions options = Options();
+  options.on_event = [&](std::string_view line) {
+    const std::scoped_lock lock(mutex);
+    told += line;
+  };
+  {
+    const auto server = Start(options);
+    const auto client = Connect();
+    const auto placing = Connect({.ack = Ack::kPlaced});
+    const auto reserving = Connect({.put_path = PutPath::kReserve});
+    const auto delegating = Connect({.put_path = PutPath::kDelegate});
+    ASSERT_TRUE(client->Put("key", "value").ok());
+    for (Client* each : {client.get(), placing.get(), reserving.get(), delegating.get()}) {
+      ASSERT_TRUE(each->Put("other", "value").ok());
+    }
+    {
+      const WritesFail fails;
+      ExpectFails(client->Put("lost", "value"), Code::kUnavailable, "the disk of its journal");
+    }
+    // The disk works again, but nobody knows what it has lost.
+    ExpectFails(client->Put("lost", "value"), Code::kUnavailable, "the disk of its journal");
+    ExpectFails(placing->Put("lost", "value"), Code::kUnavailable, "the disk of its journal");
+    ExpectFails(reserving->Put("lost", "value"), Code::kUnavailable, "the disk of its journal");
+    ExpectFails(delegating->Put("lost", "value"), Code::kUnavailable, "the disk of its journal");
+    ExpectFails(client->Delete("key"), Code::kUnavailable, "the disk of its journal");
+    ExpectFails(client->Increment("number", 1).status(), Code::kUnavailable, "the disk of its journal");
+    EXPECT_EQ(*client->Get("key"), "value");
+    EXPECT_EQ(*Connect()->Get("key"), "value") << "new clients can get, too";
+    EXPECT_TRUE(WaitUntil([&] {
+      const std::scoped_lock lock(mutex);
+      return told.find("the journal has failed") != std::string::npos;
+    })) << told;
+    ExpectFails(server->Stop(), Code::kUnavailable, "not marked as closed");
+  }
+  const auto server = Start(Options());
+  EXPECT_TRUE(server->recovery());
+  const auto client = Connect();
+  EXPECT_EQ(*client->Get("key"), "value");
+  EXPECT_EQ(*client->Get("other"), "value");
+  EXPECT_EQ(client->Get("lost").status().code(), Code::kNotFound);
+  EXPECT_TRUE(client->Put("lost", "value").ok());
+}
+
+// Requests that wait for the disk, or for other requests, when it fails.
+TEST_F(JournalTest, FailureEndsAllThatWaits) {
+  const auto server = Start(Options());
+  constexpr uint32_t kClients = 8;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (uint32_t i = 0; i < kClients; ++i) clients.push_back(Connect());
+  ASSERT_TRUE(clients[0]->Put("number", std::string(8, '\0')).ok());
+  std::atomic<uint32_t> ended = 0;
+  std::thread breaks([&] {
+    EXPECT_TRUE(WaitUntil([&] { return server->stats().puts > 100; }));
+    const WritesFail fails;
+    EXPECT_TRUE(WaitUntil([&] { return ended > 0; }));
+  });
+  AtOnce(kClients, [&](uint32_t i) {
+    Status status;
+    while (status.ok()) {
+      status = i % 4 == 0   ? clients[i]->Increment("number", 1).status()
+               : i % 4 == 1 ? clients[i]->Put("key", Bytes(i, 3000))
+               : i % 4 == 2 ? clients[i]->Delete("key")
+                            : clients[i]->Put("key", Bytes(i, 30));
+      if (status.code() == Code::kNotFound) status = {};
+    }
+    ++ended;
+    EXPECT_EQ(status.code(), Code::kUnavailable) << status.ToString();
+  });
+  breaks.join();
+}
+
+}  // namespace
+}  // namespace erda
