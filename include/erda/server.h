@@ -114,13 +114,13 @@ struct ServerOptions {
   // Other pools need no sync. The server reports the first failed sync to on_event.
   std::chrono::milliseconds sync{1000};
 
-  // The file of a journal. With it, a pool in an ordinary file survives a power cut (docs/journal.md). Changes go to the
-  // journal before the server answers, and to the pool later. The server then works in memory, which needs room for all
-  // of the pool. It makes the journal together with the pool. A pool that has a journal does not open without it.
+  // The file of a journal. With it, a pool in an ordinary file survives a power cut (docs/journal.md). Changes go to
+  // the journal before the server answers, and to the pool later. The server then works in memory, which needs room for
+  // all of the pool. It makes the journal together with the pool. A pool that has a journal does not open without it.
   std::string journal{};
   uint64_t journal_size = 0;  // Bytes of a new journal. 0: 1 GiB.
-  // 0: each answer waits until the disk has what it tells, and the pool is power-safe. Otherwise no answer waits, and the
-  // journal is written at this interval: a power cut loses what was put since. At most a day.
+  // 0: each answer waits until the disk has what it tells, and the pool is power-safe. Otherwise no answer waits, and
+  // the journal is written at this interval: a power cut loses what was put since. At most a day.
   std::chrono::milliseconds journal_interval{0};
   // The folder for the memory in which the server works. It must be in a tmpfs. A server that is killed leaves the
   // memory there, and the next one goes on with it.

@@ -29,7 +29,8 @@ Status StatusOf(const Link& link, const format::Reply& reply) {
     case Reason::kOverflow:
       return {code, "the sum does not fit into 64 bits"};
     case Reason::kJournal:
-      return {code, shard + " cannot write to the disk of its journal, and changes nothing; its server needs a restart"};
+      return {code,
+              shard + " cannot write to the disk of its journal, and changes nothing; its server needs a restart"};
     case Reason::kNoChunk:  // the put went another way
     case Reason::kNone:
       break;

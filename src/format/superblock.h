@@ -53,7 +53,7 @@ struct Superblock {
   uint32_t crc;
   std::array<uint8_t, 16> uuid;
   uint64_t generation;
-  uint32_t clean;  // 1: a server closed the pool cleanly, and no version was in flight.
+  uint32_t clean;      // 1: a server closed the pool cleanly, and no version was in flight.
   uint32_t journaled;  // 1: the pool has a journal (docs/journal.md), and its format version is kJournaledVersion.
   Geometry geometry;
   BootId boot;

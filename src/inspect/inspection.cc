@@ -32,9 +32,10 @@ Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& o
   auto report = InspectFrame(pool);
   if (!report.ok()) return report.status();
   if (report->superblock.journaled != 0 && report->needs_recovery) {
-    return Status(Code::kConflict,
-                  "it has a journal, and was not closed cleanly, so the file may lack a part: start a server with both, "
-                  "and stop that");
+    return Status(
+        Code::kConflict,
+        "it has a journal, and was not closed cleanly, so the file may lack a part: start a server with both, "
+        "and stop that");
   }
   pool = pool.first(report->superblock.geometry.pool_size);
   for (uint32_t shard = 0; shard < report->superblock.geometry.shards; ++shard) {

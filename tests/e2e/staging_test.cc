@@ -287,7 +287,7 @@ TEST_P(Staging, ClientThatDiesDuringAPutLeavesAWholeValue) {
     ASSERT_TRUE(value.ok()) << value.status().ToString();
     EXPECT_TRUE(*value == last || (i % 2 == 0 && *value == Bytes(i, 200'000)));
     last = *value;
-    EXPECT_EQ(CountersOf(*client).at("in_flight"), 0U);
+    EXPECT_EQ(SettledCountersOf(*client).at("in_flight"), 0U);
   }
   ExpectNoViolation(*client);
   EXPECT_TRUE(client->Put("key", "newer").ok());

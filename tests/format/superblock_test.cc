@@ -155,15 +155,31 @@ TEST_F(SuperblockTest, TheMessageIsAboutTheBetterCopy) {
 
 TEST_F(SuperblockTest, AnotherFormatVersionIsNamed) {
   Superblock superblock = Good(9);
-  superblock.format_version = kFormatVersion + 1;
+  superblock.format_version = kJournaledVersion + 1;
   WriteSealed(0, superblock);
   WriteSealed(1, superblock);
-  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version " + std::to_string(kFormatVersion + 1)));
+  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version " + std::to_string(kJournaledVersion + 1)));
   // The other version may compute its checksum in another way.
   superblock.crc = 0;
   Write(0, superblock);
   Write(1, superblock);
-  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version " + std::to_string(kFormatVersion + 1)));
+  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version " + std::to_string(kJournaledVersion + 1)));
+}
+
+// A program that knows no journal refuses the version of a pool that has one.
+TEST_F(SuperblockTest, VersionTellsWhetherThereIsAJournal) {
+  for (const bool journaled : {false, true}) {
+    Superblock superblock = Good(9);
+    superblock.format_version = journaled ? kJournaledVersion : kFormatVersion;
+    superblock.journaled = journaled ? 1 : 0;
+    WriteSealed(0, superblock);
+    WriteSealed(1, superblock);
+    EXPECT_TRUE(Find().ok());
+    superblock.journaled = journaled ? 0 : 1;
+    WriteSealed(0, superblock);
+    WriteSealed(1, superblock);
+    EXPECT_TRUE(Fails(Code::kCorruption, "its version and its journal do not fit"));
+  }
 }
 
 TEST_F(SuperblockTest, AnotherSizeIsNamed) {

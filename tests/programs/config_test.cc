@@ -77,6 +77,9 @@ const std::map<std::string, std::string> kValues = {{"pool", "'dram:'"},
                                                     {"staging-bytes", "1048576"},
                                                     {"spin-us", "10"},
                                                     {"nvm-write-latency-ns", "150"},
+                                                    {"journal", "'/srv/journal,size=8M'"},
+                                                    {"journal-memory", "'/dev/shm/erda'"},
+                                                    {"journal-on-tmpfs", "true"},
                                                     {"polling", "'sleep'"}};
 
 TEST_F(ConfigTest, EveryFlagIsAKey) {
