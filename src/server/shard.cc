@@ -123,7 +123,7 @@ size_t Shard::TakeHeld() {
   if (held == held_ && !Planted(Flaw::kSettledBeforeHeld)) return 0;
   held_ = held;
   // A client that waits for the time reads the word next.
-  if (data_.keeps_time() || replies_.waits()) (void)data_.versions().part().clock().Raise();
+  if (data_.keeps_time() || replies_.tells_time()) (void)data_.versions().part().clock().Raise();
   const auto [settled, later] = data_.versions().SettleHeld();
   if (later) replies_.Postpone(held);
   size_t taken = settled + replies_.AddHeld(held);

@@ -75,6 +75,10 @@ class WaitingReplies {
     std::erase_if(replies_, is_its);
   }
   [[nodiscard]] bool has_without_place() const { return without_place_ > 0; }
+  // Returns true if a client waits that has asked for the time.
+  [[nodiscard]] bool tells_time() const {
+    return std::ranges::any_of(replies_, [](const Waiting& each) { return each.kind == 0 && !each.is_sent; });
+  }
   [[nodiscard]] bool empty() const { return replies_.empty(); }
 
  private:
