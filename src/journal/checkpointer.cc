@@ -1,14 +1,13 @@
 #include "journal/checkpointer.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <string>
-#include <system_error>
+#include <new>
 #include <utility>
 
-#include "base/file_system.h"
+#include "base/bytes.h"
+#include "base/start_thread.h"
 #include "journal/apply.h"
 
 namespace erda::journal {
@@ -17,13 +16,8 @@ Checkpointer::Checkpointer(int fd, uint64_t pool_size, std::vector<Source> sourc
     : fd_(fd), pool_size_(pool_size), sources_(std::move(sources)), health_(health) {}
 
 Status Checkpointer::Start() {
-  try {
-    thread_ = std::thread([this] { Loop(); });
-  } catch (const std::system_error& error) {
-    return {Code::kResourceExhausted, std::string("cannot start thread erda-checkpoint: ") + error.what()};
-  }
-  pthread_setname_np(thread_.native_handle(), "erda-checkpoint");
-  return {};
+  return StartThread(
+      "erda-checkpoint", [this] { Loop(); }, &thread_);
 }
 
 void Checkpointer::Stop() {
@@ -60,11 +54,16 @@ void Checkpointer::Loop() {
     const bool aged = SteadyClock::Instance().Now() - last >= kAge;
     if (stops_ || (answers == done_ && !aged && !IsFull())) continue;
     lock.unlock();
-    if (health_.ok()) {
-      if (const Status status = Make(); !status.ok()) health_.Fail(status);
+    bool done = true;
+    try {
+      if (const Status status = health_.ok() ? Make() : Status(); !status.ok()) health_.Fail(status);
+    } catch (const std::bad_alloc&) {  // the next round tries again
+      done = false;
+      std::this_thread::sleep_for(kLook);
     }
-    last = SteadyClock::Instance().Now();
     lock.lock();
+    if (!done) continue;
+    last = SteadyClock::Instance().Now();
     done_ = answers;
     changed_.notify_all();
   }

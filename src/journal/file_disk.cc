@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/file_io.h"
 #include "base/file_system.h"
 #include "journal/aligned_buffer.h"
 
@@ -120,29 +121,14 @@ Status FileDisk::Fill(uint64_t size) {
 
 Status FileDisk::Read(uint64_t offset, std::span<std::byte> to) {
   assert(offset <= size_ && to.size() <= size_ - offset);
-  for (uint64_t done = 0; done < to.size();) {
-    const ssize_t n = ::pread(fd_.get(), to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus("cannot read journal " + path_ + " at offset " + std::to_string(offset + done));
-    if (n == 0) return InJournal(path_, Code::kCorruption, "became shorter while it was open");
-    done += static_cast<uint64_t>(n);
-  }
-  return {};
+  return ReadRange(fd_.get(), "journal " + path_, offset, to);
 }
 
 Status FileDisk::Write(uint64_t offset, std::span<const std::byte> from) {
   assert(offset <= size_ && from.size() <= size_ - offset);
   if (auto status = flush_.failure(); !status.ok()) return status;
-  for (uint64_t done = 0; done < from.size();) {
-    const ssize_t n = ::pwrite(fd_.get(), from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      if (n == 0) errno = EIO;
-      return flush_.Fail(ErrnoStatus("cannot write journal " + path_ + " at offset " + std::to_string(offset + done)));
-    }
-    done += static_cast<uint64_t>(n);
-  }
-  return {};
+  Status status = WriteRange(fd_.get(), "journal " + path_, offset, from);
+  return status.ok() ? status : flush_.Fail(std::move(status));
 }
 
 Status FileDisk::Flush() {

@@ -1,18 +1,16 @@
 #include "journal/journaled_pool.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/file_io.h"
 #include "base/file_system.h"
 #include "base/server_time.h"
-#include "journal/aligned_buffer.h"
 #include "journal/apply.h"
 #include "nvm/pool_file.h"
 
@@ -37,37 +35,13 @@ ImageShape ShapeOf(const JournalOptions& options, const format::Superblock& supe
           options.memory};
 }
 
-Status ReadFile(const std::string& path, int fd, uint64_t offset, std::span<std::byte> to) {
-  for (uint64_t done = 0; done < to.size();) {
-    const ssize_t n = ::pread(fd, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus("cannot read pool " + path + " at offset " + std::to_string(offset + done));
-    if (n == 0) return nvm::InPath(path, Code::kCorruption, "is shorter than its superblock says");
-    done += static_cast<uint64_t>(n);
-  }
-  return {};
-}
-
-Status WriteFile(const std::string& path, int fd, uint64_t offset, std::span<const std::byte> from) {
-  for (uint64_t done = 0; done < from.size();) {
-    const ssize_t n = ::pwrite(fd, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      return ErrnoStatus("cannot write pool " + path + " at offset " + std::to_string(offset + done),
-                         n < 0 ? errno : EIO);
-    }
-    done += static_cast<uint64_t>(n);
-  }
-  return {};
-}
-
 Status SyncFile(const std::string& path, int fd) {
   return ::fdatasync(fd) == 0 ? Status() : ErrnoStatus("cannot write pool " + path + " to its disk");
 }
 
 Result<format::FoundSuperblock> ReadSuperblock(const std::string& path, int fd, uint64_t size) {
   std::vector<std::byte> front(std::min(size, kSuperblocksBytes));
-  if (auto status = ReadFile(path, fd, 0, front); !status.ok()) return status;
+  if (auto status = ReadRange(fd, "pool " + path, 0, front); !status.ok()) return status;
   const auto found = format::FindSuperblock(front, size);
   if (!found.ok()) return nvm::InPath(path, found.status().code(), std::string(found.status().message()));
   if (found->superblock.journaled == 0) {
@@ -198,7 +172,7 @@ Status JournaledPool::MakeImage(std::vector<Ring>* rings) {
   if (!image.ok()) return image.status();
   image_ = *std::move(image);
   const std::span<std::byte> bytes = image_->pool().view().bytes;
-  if (auto status = ReadFile(options_.pool, fd, 0, bytes); !status.ok()) return status;
+  if (auto status = ReadRange(fd, "pool " + options_.pool, 0, bytes); !status.ok()) return status;
   for (uint32_t shard = 0; shard < opened->size(); ++shard) {
     Ring& ring = (*opened)[shard];
     if (auto status = ring.Checkpoint(ring.end()); !status.ok()) return status;
@@ -316,11 +290,11 @@ Status JournaledPool::SyncSuperblocks() {
   for (const int copy : {older, 1 - older}) {
     const uint64_t at = format::kSuperblockOffsets[copy];
     std::array<std::byte, sizeof(format::Superblock)> there{};
-    if (auto status = ReadFile(options_.pool, file_.get(), at, there); !status.ok()) return status;
+    if (auto status = ReadRange(file_.get(), "pool " + options_.pool, at, there); !status.ok()) return status;
     const auto wanted = bytes_.subspan(at, there.size());
     if (std::ranges::equal(there, wanted)) continue;
     clean_ = false;
-    Status status = WriteFile(options_.pool, file_.get(), at, wanted);
+    Status status = WriteRange(file_.get(), "pool " + options_.pool, at, wanted);
     if (status.ok()) status = SyncFile(options_.pool, file_.get());
     if (!status.ok()) {
       health_.Fail(status);

@@ -1,18 +1,20 @@
 #include "journal/ring_writer.h"
 
 #include <poll.h>
-#include <pthread.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
-#include <system_error>
 #include <utility>
+
+#include "base/start_thread.h"
 
 namespace erda::journal {
 
 namespace {
 
 constexpr Nanoseconds kForever = std::chrono::hours(1);
+constexpr Nanoseconds kMemoryPause = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -31,13 +33,8 @@ Status RingWriter::Start() {
     return {Code::kResourceExhausted,
             "cannot create an event descriptor: the process or the machine has too many open files"};
   }
-  try {
-    thread_ = std::thread([this] { Run(); });
-  } catch (const std::system_error& error) {
-    return {Code::kResourceExhausted, std::string("cannot start thread erda-journal: ") + error.what()};
-  }
-  pthread_setname_np(thread_.native_handle(), "erda-journal");
-  return {};
+  return StartThread(
+      "erda-journal", [this] { Run(); }, &thread_);
 }
 
 void RingWriter::Stop() {
@@ -100,16 +97,22 @@ Status RingWriter::Checkpoint(Place place) {
 void RingWriter::Run() {
   while (!stops()) {
     if (wants_checkpoint_.load(std::memory_order_acquire)) MakeCheckpoint();
-    const bool asked = asked_.load(std::memory_order_acquire) > ring_.end();
+    const bool asked = asked_.load(std::memory_order_acquire) > ring_.held();
     const bool due = std::exchange(due_, false) || asked;
-    if (!(due && !full_ && health_.ok() && WriteAll())) Sleep();
+    if (!(due && !full_ && health_.ok() && WriteOrNoMemory())) Sleep();
   }
   Tell();
 }
 
+// Without memory some records may be written and not flushed. The next attempt goes on after them, and flushes all.
+bool RingWriter::WriteOrNoMemory() try { return WriteAll(); } catch (const std::bad_alloc&) {
+  std::this_thread::sleep_for(kMemoryPause);
+  return true;
+}
+
 void RingWriter::Sleep() {
   sleeps_.store(true, std::memory_order_seq_cst);
-  const bool has_work = health_.ok() && !full_ && asked_.load(std::memory_order_seq_cst) > ring_.end();
+  const bool has_work = health_.ok() && !full_ && asked_.load(std::memory_order_seq_cst) > ring_.held();
   if (!has_work && !wants_checkpoint_.load(std::memory_order_seq_cst) && !stops()) {
     const bool works = health_.ok() && !full_;
     pollfd event{bell_.get(), POLLIN, 0};
@@ -121,7 +124,7 @@ void RingWriter::Sleep() {
 }
 
 bool RingWriter::WriteAll() {
-  const Place before = ring_.end();
+  const Place before = ring_.held();
   Status status = WriteRecords(stream_.end());
   if (status.ok() && ring_.end() != before) status = ring_.Flush();
   if (!status.ok()) {

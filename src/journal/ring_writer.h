@@ -64,6 +64,7 @@ class RingWriter {
   void Run();
   // Writes what the stream has, and flushes. Returns false if there was nothing to write.
   bool WriteAll();
+  bool WriteOrNoMemory();
   Status WriteRecords(Place end);
   void TellHeld();
   void Sleep();

@@ -1,12 +1,10 @@
 #include "server/threads.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "base/bytes.h"
@@ -14,6 +12,7 @@
 #include "base/descriptors.h"
 #include "base/relax.h"
 #include "base/shortage.h"
+#include "base/start_thread.h"
 #include "server/spin_time.h"
 #include "server/tidy_timer.h"
 
@@ -48,17 +47,6 @@ constexpr Nanoseconds kAwaitedSleep = std::chrono::milliseconds(250);
 // As many clients as the rate allows in this time may come at once: those of a program that starts, or all after a
 // restart.
 constexpr uint64_t kConnectBurstMicros = 1'000'000;
-
-template <class Body>
-Status StartThread(const std::string& name, Body&& body, std::thread* thread) {
-  try {
-    *thread = std::thread(std::forward<Body>(body));
-  } catch (const std::system_error& error) {
-    return {Code::kResourceExhausted, "cannot start thread " + name + ": " + error.what()};
-  }
-  pthread_setname_np(thread->native_handle(), name.c_str());
-  return {};
-}
 
 }  // namespace
 

@@ -1,15 +1,14 @@
 #include "fabric/shm/beacon.h"
 
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <system_error>
 
 #include "base/bytes.h"
+#include "base/start_thread.h"
 
 namespace erda::fabric::shm {
 
@@ -31,12 +30,9 @@ Result<std::shared_ptr<Beacon>> Beacon::Light() {
   if (!put_out) return ErrnoStatus("cannot make the beacon, which tells clients that the server died");
   std::shared_ptr<Beacon> beacon(new Beacon(*std::move(memory), std::move(put_out)));
   std::atomic<bool> lit{false};
-  try {
-    beacon->thread_ = std::thread([raw = beacon.get(), &lit] { raw->Run(&lit); });
-  } catch (const std::system_error& error) {
-    return Status(Code::kResourceExhausted, std::string("cannot start a thread: ") + error.what());
-  }
-  pthread_setname_np(beacon->thread_.native_handle(), "erda-beacon");
+  const Status started = StartThread(
+      "erda-beacon", [raw = beacon.get(), &lit] { raw->Run(&lit); }, &beacon->thread_);
+  if (!started.ok()) return started;
   lit.wait(false, std::memory_order_acquire);
   if (!IsLit(beacon->memory_.bytes().data()))
     return Status(Code::kInternal, "the kernel does not mark the beacon, which tells clients that the server died");

@@ -2,8 +2,9 @@
 
 #include <new>
 #include <string>
-#include <system_error>
 #include <utility>
+
+#include "base/start_thread.h"
 
 namespace erda::server {
 
@@ -15,12 +16,8 @@ Syncer::Syncer(FormattedPool& pool, std::chrono::milliseconds every, Counters co
 
 Status Syncer::Start(bool unsynced) {
   if (!unsynced) synced_changes_ = changes_();
-  try {
-    thread_ = std::thread([this] { Run(); });
-  } catch (const std::system_error& error) {
-    return {Code::kResourceExhausted, std::string("cannot start the thread that syncs the pool: ") + error.what()};
-  }
-  return {};
+  return StartThread(
+      "erda-sync", [this] { Run(); }, &thread_);
 }
 
 void Syncer::Stop() {
