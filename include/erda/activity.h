@@ -116,6 +116,9 @@ struct Activity {
   // The time that a step of a shard waited for the NVM, until all puts of the step were persistent and published. The
   // shard times one such step in 64.
   LatencyHistogram persist;
+  // The time from when a shard asked the disk of the pool's journal to hold what it had stored, until the disk held it.
+  // Nothing without a journal.
+  LatencyHistogram hold;
   LatencyHistogram clean_region;     // The time from the choice of a region until the cleaner has looked at all of it.
   std::vector<FabricStats> fabrics;  // At most eight. The last entry includes the counts of any further fabric.
 };

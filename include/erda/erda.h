@@ -104,6 +104,7 @@ typedef struct erda_activity {
   const erda_fabric_stats* const* fabrics;
   size_t fabric_count;
   const erda_latency_histogram* persist;
+  const erda_latency_histogram* hold;
   const erda_latency_histogram* clean_region;
 } erda_activity;
 
@@ -480,6 +481,17 @@ typedef struct erda_server_stats {
   uint64_t syncs;
   uint64_t sync_failures;
   uint64_t synced_at_ms;
+  uint64_t journal_stream_bytes;
+  uint64_t journal_held_bytes;
+  uint64_t journal_bytes_written;
+  uint64_t journal_flushes;
+  uint64_t journal_ring_bytes;
+  uint64_t journal_ring_used;
+  uint64_t journal_checkpoints;
+  uint64_t journal_checkpoint_at_ms;
+  uint64_t journal_interval_ms;
+  uint64_t journal_full_times;
+  uint64_t journals_failed;
   uint64_t flips_undone;
   // tools/statistics/generate: end
 } erda_server_stats;
@@ -556,6 +568,8 @@ ERDA_EXPORT erda_code erda_server_get_recovery(const erda_server* server, erda_r
 // Returns the kind of failure that the pool's medium survives: "power-safe", "process-safe" or "volatile". The text is
 // valid as long as the server. Returns "" for NULL.
 ERDA_EXPORT const char* erda_server_durability(const erda_server* server) ERDA_NOEXCEPT;
+// Returns ERDA_OK, or the error for which the server acknowledges no put any more: the disk of its journal has failed.
+ERDA_EXPORT erda_code erda_server_health(const erda_server* server) ERDA_NOEXCEPT;
 // Returns the number of bytes that erda-pool resize can give the pool at most. Returns 0 for NULL.
 ERDA_EXPORT uint64_t erda_server_growth_limit(const erda_server* server) ERDA_NOEXCEPT;
 

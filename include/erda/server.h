@@ -254,6 +254,31 @@ struct ServerStats {
   uint64_t sync_failures = 0;
   // Now: unix time in milliseconds at which the last successful sync began. 0: no sync has succeeded.
   uint64_t synced_at_ms = 0;
+  // Bytes that the streams of the journal have had in the life of the pool. Without a journal this and all numbers of
+  // the journal are 0.
+  uint64_t journal_stream_bytes = 0;
+  // Now: how many of journal_stream_bytes the disk holds. A power cut cannot take them.
+  uint64_t journal_held_bytes = 0;
+  // Bytes that the server wrote to the journal: records, and marks of checkpoints.
+  uint64_t journal_bytes_written = 0;
+  // Times that the server had the disk make the journal durable.
+  uint64_t journal_flushes = 0;
+  // Now: size of the journal's rings.
+  uint64_t journal_ring_bytes = 0;
+  // Now: bytes of the rings that wait for a checkpoint. If they are near journal_ring_bytes, puts wait for checkpoints.
+  uint64_t journal_ring_used = 0;
+  // Checkpoints: the pool file has all that the disk held at their beginning.
+  uint64_t journal_checkpoints = 0;
+  // Now: unix time in milliseconds at which the last checkpoint began. 0: there was none since the start.
+  uint64_t journal_checkpoint_at_ms = 0;
+  // Now: milliseconds after which the journal is written, if no answer waits for it. 0: each answer waits, or there is
+  // no journal.
+  uint64_t journal_interval_ms = 0;
+  // Times that a write of the journal had to wait for a checkpoint, because the ring was full. Many mean that the disk
+  // takes the pool more slowly than clients put; a larger journal helps in peaks.
+  uint64_t journal_full_times = 0;
+  // Now: shards whose journal's disk has failed. If it is not 0, no put is acknowledged any more.
+  uint64_t journals_failed = 0;
   // Flipped bits of index entries that the server found and undid.
   uint64_t flips_undone = 0;
   // tools/statistics/generate: end
@@ -342,6 +367,9 @@ class ERDA_EXPORT Server {
   std::optional<RecoveryReport> recovery() const;
   // Returns the kind of failure that the pool's medium survives: "power-safe", "process-safe" or "volatile".
   std::string durability() const;
+  // Returns ok, or why the server acknowledges no put any more: the disk of its journal has failed. Then gets go on,
+  // and a new server goes on with what the disk has.
+  Status health() const;
   // Returns the number of bytes that erda-pool resize can give the pool at most. 0 for "dram:".
   uint64_t growth_limit() const;
 

@@ -21,7 +21,7 @@ class ActivityCopy {
   explicit ActivityCopy(const Activity& from) {
     const size_t kinds = from.operations.size();
     const size_t fabrics = from.fabrics.size();
-    const size_t histograms = kinds + 2;
+    const size_t histograms = kinds + 3;
     size_t text = 0;
     for (const OperationStats& operation : from.operations) text += operation.kind.size() + 1;
     for (const FabricStats& fabric : from.fabrics) text += fabric.scheme.size() + fabric.device.size() + 2;
@@ -46,6 +46,7 @@ class ActivityCopy {
     }
     auto* activity = piece_.At<erda_activity>(0);
     activity->persist = Copy(from.persist);
+    activity->hold = Copy(from.hold);
     activity->clean_region = Copy(from.clean_region);
     activity->operations = CopyAll(from.operations, piece_.At<const erda_operation_stats*>(operation_pointers_at),
                                    piece_.At<erda_operation_stats>(operations_at));

@@ -33,6 +33,7 @@ void AddActivityTo(InfoPairs& info, const Activity& activity) {
     AddTimesTo(info, name, operation.time);
   }
   AddTimesTo(info, "persist", activity.persist);
+  AddTimesTo(info, "hold", activity.hold);
   AddTimesTo(info, "clean_region", activity.clean_region);
   for (const FabricStats& fabric : activity.fabrics) {
     const std::string name = "fabric_" + fabric.scheme + (fabric.device.empty() ? "" : "_" + fabric.device) + "_";

@@ -42,6 +42,7 @@ void AddActivity(std::span<const std::byte> bytes, Activity* sum) {
   }
   AddTimes(block.persist, &sum->persist);
   AddTimes(block.clean_region, &sum->clean_region);
+  AddTimes(block.hold, &sum->hold);
   for (const FabricCounts& counts : block.fabrics) {
     const std::string scheme = TextOf(counts.scheme);
     const std::string device = TextOf(counts.device);

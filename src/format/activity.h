@@ -1,12 +1,12 @@
 // The counts of a shard's activity, for monitoring: requests by kind, outcome and time, and requests by fabric. They
 // stand after the control block. So clients that read the control block for their work do not read the counts with it.
 //
-//   byte 0                            5120            5320             5520 5632                    6144
-//   +--------------------------------+---------------+----------------+----+-----------------------+
-//   | 16 kinds of 320 bytes, by      | times: steps  | times: regions | 0  | 8 fabrics of 64 bytes |
-//   | RequestOp; 0: asks for the time| that persist  | that are       |    |                       |
-//   |                                |               | cleaned        |    |                       |
-//   +--------------------------------+---------------+----------------+----+-----------------------+
+//   byte 0                            5120           5320           5520 5632                  6144        6344  6400
+//   +--------------------------------+--------------+--------------+----+---------------------+-----------+-----+
+//   | 16 kinds of 320 bytes, by      | times: steps | times:       | 0  | 8 fabrics of 64     | times:    | 0   |
+//   | RequestOp; 0: asks for the time| that persist | regions that |    | bytes               | a journal |     |
+//   |                                |              | are cleaned  |    |                     | holds     |     |
+//   +--------------------------------+--------------+--------------+----+---------------------+-----------+-----+
 //   kind:   10 counts by Code, 5 words of 0, times
 //   times:  24 counts by bucket, sum in nanoseconds
 //   fabric: scheme (8 bytes, ends with 0), device (24, ends with 0), connections, requests, refused, violations
@@ -59,11 +59,14 @@ struct ActivityBlock {
   TimeCounts clean_region;
   uint64_t reserved[14];
   FabricCounts fabrics[8];
+  TimeCounts hold;
+  uint64_t reserved1[7];
 };
-ERDA_FORMAT_SIZE(ActivityBlock, 6144);
+ERDA_FORMAT_SIZE(ActivityBlock, 6400);
 ERDA_FORMAT_FIELD(ActivityBlock, persist, 5120);
 ERDA_FORMAT_FIELD(ActivityBlock, clean_region, 5320);
 ERDA_FORMAT_FIELD(ActivityBlock, fabrics, 5632);
+ERDA_FORMAT_FIELD(ActivityBlock, hold, 6144);
 
 // The names by RequestOp. The name of number 0 is that of messages that ask for the time.
 inline constexpr const char* kRequestKindNames[] = {

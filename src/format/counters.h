@@ -59,6 +59,17 @@ enum class Counter : uint32_t {
   kSyncFailures,
   kSyncedAt,
   kFlipsUndone,
+  kJournalStreamBytes,
+  kJournalHeldBytes,
+  kJournalBytesWritten,
+  kJournalFlushes,
+  kJournalRingBytes,
+  kJournalRingUsed,
+  kJournalCheckpoints,
+  kJournalCheckpointAt,
+  kJournalsFailed,
+  kJournalInterval,
+  kJournalFullTimes,
   kCount,
 };
 // Their names in `erda-cli stats`.
@@ -114,6 +125,17 @@ inline constexpr const char* kCounterNames[] = {
     "sync_failures",
     "synced_at_ms",
     "flips_undone",
+    "journal_stream_bytes",
+    "journal_held_bytes",
+    "journal_bytes_written",
+    "journal_flushes",
+    "journal_ring_bytes",
+    "journal_ring_used",
+    "journal_checkpoints",
+    "journal_checkpoint_at_ms",
+    "journals_failed",
+    "journal_interval_ms",
+    "journal_full_times",
 };
 static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<size_t>(Counter::kCount));
 
@@ -167,6 +189,17 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(syncs) \
   X(sync_failures) \
   X(synced_at_ms) \
+  X(journal_stream_bytes) \
+  X(journal_held_bytes) \
+  X(journal_bytes_written) \
+  X(journal_flushes) \
+  X(journal_ring_bytes) \
+  X(journal_ring_used) \
+  X(journal_checkpoints) \
+  X(journal_checkpoint_at_ms) \
+  X(journal_interval_ms) \
+  X(journal_full_times) \
+  X(journals_failed) \
   X(flips_undone)
 
 // X(field, counter): those that are sums over the counters of all shards.
@@ -212,5 +245,16 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(syncs, kSyncs) \
   X(sync_failures, kSyncFailures) \
   X(synced_at_ms, kSyncedAt) \
+  X(journal_stream_bytes, kJournalStreamBytes) \
+  X(journal_held_bytes, kJournalHeldBytes) \
+  X(journal_bytes_written, kJournalBytesWritten) \
+  X(journal_flushes, kJournalFlushes) \
+  X(journal_ring_bytes, kJournalRingBytes) \
+  X(journal_ring_used, kJournalRingUsed) \
+  X(journal_checkpoints, kJournalCheckpoints) \
+  X(journal_checkpoint_at_ms, kJournalCheckpointAt) \
+  X(journal_interval_ms, kJournalInterval) \
+  X(journal_full_times, kJournalFullTimes) \
+  X(journals_failed, kJournalsFailed) \
   X(flips_undone, kFlipsUndone)
 // clang-format on

@@ -7,13 +7,39 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/server_time.h"
 #include "base/start_thread.h"
 #include "journal/apply.h"
 
 namespace erda::journal {
 
-Checkpointer::Checkpointer(int fd, uint64_t pool_size, std::vector<Source> sources, Health& health)
-    : fd_(fd), pool_size_(pool_size), sources_(std::move(sources)), health_(health) {}
+namespace {
+
+// A step of a checkpoint has this much, or an eighth of a small stream's memory.
+constexpr uint64_t kStepBytes = 4 << 20;
+
+CheckpointSteps::Places Released(const std::vector<Checkpointer::Source>& sources) {
+  CheckpointSteps::Places places;
+  for (const auto& source : sources) places.push_back(source.stream->released());
+  return places;
+}
+
+uint64_t StepBytes(const std::vector<Checkpointer::Source>& sources) {
+  uint64_t bytes = kStepBytes;
+  for (const auto& source : sources) bytes = std::min(bytes, source.stream->capacity() / 8);
+  return bytes;
+}
+
+}  // namespace
+
+Checkpointer::Checkpointer(int fd, uint64_t pool_size, std::vector<Source> sources, Health& health,
+                           std::function<void()> made)
+    : fd_(fd),
+      pool_size_(pool_size),
+      sources_(std::move(sources)),
+      health_(health),
+      tell_made_(std::move(made)),
+      steps_(Released(sources_), StepBytes(sources_)) {}
 
 Status Checkpointer::Start() {
   return StartThread(
@@ -51,19 +77,22 @@ void Checkpointer::Loop() {
   while (!stops_) {
     changed_.wait_for(lock, kLook, [this] { return stops_ || asked_ > done_; });
     const uint64_t answers = asked_;
-    const bool aged = SteadyClock::Instance().Now() - last >= kAge;
-    if (stops_ || (answers == done_ && !aged && !IsFull())) continue;
+    if (stops_) continue;
     lock.unlock();
-    bool done = true;
+    bool done = false;
     try {
-      if (const Status status = health_.ok() ? Make() : Status(); !status.ok()) health_.Fail(status);
+      steps_.Note(Held());
+      const bool aged = SteadyClock::Instance().Now() - last >= kAge;
+      if (answers != done_ || aged || IsFull()) {
+        if (const Status status = health_.ok() ? MakeAll() : Status(); !status.ok()) health_.Fail(status);
+        last = SteadyClock::Instance().Now();
+        done = true;
+      }
     } catch (const std::bad_alloc&) {  // the next round tries again
-      done = false;
       std::this_thread::sleep_for(kLook);
     }
     lock.lock();
     if (!done) continue;
-    last = SteadyClock::Instance().Now();
     done_ = answers;
     changed_.notify_all();
   }
@@ -81,19 +110,31 @@ bool Checkpointer::IsFull() const {
   return full;
 }
 
-Status Checkpointer::Make() {
-  std::vector<Place> places;
-  bool changes = false;
-  for (const auto& [stream, writer] : sources_) {
-    // Pairs with the release of the writer: the disk holds these bytes (J6).
-    const Place held = writer->held().load(std::memory_order_acquire);
-    places.push_back(held);
-    changes |= held != stream->released();
-    for (const auto piece : stream->Bytes(stream->released(), held)) {
+CheckpointSteps::Places Checkpointer::Held() const {
+  CheckpointSteps::Places places;
+  // Pairs with the release of the writer: the disk holds these bytes (J6).
+  for (const auto& source : sources_) places.push_back(source.writer->held().load(std::memory_order_acquire));
+  return places;
+}
+
+// The disk may hold more while a step is made. That is for the next call.
+Status Checkpointer::MakeAll() {
+  for (size_t left = steps_.size(); left > 0; --left) {
+    if (auto status = Make(steps_.next()); !status.ok()) return status;
+    steps_.Pop();
+    steps_.Note(Held());
+  }
+  return {};
+}
+
+Status Checkpointer::Make(const CheckpointSteps::Places& places) {
+  const uint64_t begin_ms = ServerTime::WallMicros() / 1000;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const Stream& stream = *sources_[i].stream;
+    for (const auto piece : stream.Bytes(stream.released(), places[i])) {
       if (auto status = ApplyToFile(piece, fd_, pool_size_); !status.ok()) return status;
     }
   }
-  if (!changes) return {};
   if (::fdatasync(fd_) != 0) return ErrnoStatus("cannot write the pool file to its disk");
   for (size_t i = 0; i < sources_.size(); ++i) {
     const auto& [stream, writer] = sources_[i];
@@ -103,6 +144,8 @@ Status Checkpointer::Make() {
     writer->Tell();  // The shard may wait for room.
   }
   made_.fetch_add(1, std::memory_order_relaxed);
+  made_at_ms_.store(begin_ms, std::memory_order_relaxed);
+  tell_made_();
   return {};
 }
 

@@ -199,7 +199,7 @@ Status JournaledPool::MakeShards(std::vector<Ring> rings) {
     auto& shard = *shards_.emplace_back(std::make_unique<Shard>());
     shard.stream = std::make_unique<Stream>(*std::move(stream));
     const RingWriter::Hooks hooks{.micros = [] { return ServerTime::WallMicros(); },
-                                  .held = [&shard] { shard.Tell(); },
+                                  .held = [this, number] { Tell(number); },
                                   .full = [this] { checkpointer_->Ask(); }};
     shard.writer = std::make_unique<RingWriter>(*shard.stream, std::move(rings[number]),
                                                 always ? kLazy : options_.interval, health_, hooks);
@@ -218,7 +218,8 @@ Status JournaledPool::MakeShards(std::vector<Ring> rings) {
                                                             .ask = [writer] { writer->Ask(); }});
     sources.push_back({shard.stream.get(), writer});
   }
-  checkpointer_ = std::make_unique<Checkpointer>(file_.get(), size(), std::move(sources), health_);
+  checkpointer_ =
+      std::make_unique<Checkpointer>(file_.get(), size(), std::move(sources), health_, [this] { TellShards(); });
   return {};
 }
 
@@ -239,21 +240,34 @@ JournaledPool::~JournaledPool() {
   if (image_ && (clean_ || !health_.ok())) (void)image_->Remove();
 }
 
-void JournaledPool::Shard::Tell() {
-  const std::lock_guard lock(mutex);
-  if (tell) tell();
+void JournaledPool::Tell(uint32_t number) {
+  Shard& shard = *shards_[number];
+  const std::lock_guard lock(shard.mutex);
+  if (shard.tell) shard.tell(CountsOf(number));
 }
 
 void JournaledPool::TellShards() {
-  for (const auto& shard : shards_) {
-    shard->writer->Tell();
-    shard->Tell();
+  for (uint32_t number = 0; number < shards_.size(); ++number) {
+    shards_[number]->writer->Tell();
+    Tell(number);
   }
 }
 
-void JournaledPool::OnHeld(uint32_t shard, std::function<void()> tell) {
-  const std::lock_guard lock(shards_[shard]->mutex);
-  shards_[shard]->tell = std::move(tell);
+void JournaledPool::OnHeld(uint32_t shard, TellHeld tell) {
+  {
+    const std::lock_guard lock(shards_[shard]->mutex);
+    shards_[shard]->tell = std::move(tell);
+  }
+  Tell(shard);
+}
+
+nvm::JournalCounts JournaledPool::CountsOf(uint32_t number) const {
+  nvm::JournalCounts counts = shards_[number]->writer->counts();
+  if (number == 0) {
+    counts.checkpoints = checkpointer_->made();
+    counts.checkpoint_at_ms = checkpointer_->made_at_ms();
+  }
+  return counts;
 }
 
 // --- The pool

@@ -76,20 +76,18 @@ class JournaledPool final : public nvm::Pool {
   [[nodiscard]] bool failed() const override { return !health_.ok(); }
   [[nodiscard]] nvm::Pool& OfShard(uint32_t shard) override { return *shards_[shard]->pool; }
 
-  void OnHeld(uint32_t shard, std::function<void()> tell) override;
+  void OnHeld(uint32_t shard, TellHeld tell) override;
   [[nodiscard]] const JournalStart& start() const { return start_; }
   // Returns the failure of the disk, or ok.
   [[nodiscard]] Status failure() const { return health_.failure(); }
 
  private:
   struct Shard {
-    void Tell();
-
     std::unique_ptr<Stream> stream;
     std::unique_ptr<RingWriter> writer;
     std::unique_ptr<CapturedPool> pool;
     std::mutex mutex;  // Of `tell`.
-    std::function<void()> tell;
+    TellHeld tell;
   };
 
   JournaledPool(JournalOptions options, UniqueFd file, const format::FoundSuperblock& found, RingFile rings);
@@ -101,7 +99,9 @@ class JournaledPool final : public nvm::Pool {
   Result<std::vector<Ring>> OpenRings(const Ring::Visit& visit);
   Status MakeShards(std::vector<Ring> rings);
   Status StartThreads();
+  void Tell(uint32_t number);
   void TellShards();
+  [[nodiscard]] nvm::JournalCounts CountsOf(uint32_t number) const;
   Status SyncSuperblocks();
 
   void FlushRange(const std::byte* /*begin*/, size_t /*size*/) override {}

@@ -125,6 +125,7 @@ Status Ring::Write(Place from, Parts bytes, uint64_t time_us) {
   if (auto status = disk_->Write(part_.offset + *block * Disk::kBlock, record); !status.ok()) {
     return Fail(std::move(status));
   }
+  bytes_written_ += record.size();
   end_ = from + size;
   return {};
 }
@@ -132,6 +133,7 @@ Status Ring::Write(Place from, Parts bytes, uint64_t time_us) {
 Status Ring::Flush() {
   if (!failure_.ok()) return failure_;
   if (auto status = disk_->Flush(); !status.ok()) return Fail(std::move(status));
+  ++flushes_;
   held_ = end_;
   return {};
 }
@@ -161,6 +163,7 @@ uint64_t Ring::Room() const {
 Status Ring::WriteCheckpoint(CheckpointBlock checkpoint) {
   ++checkpoint.generation;
   if (auto status = WriteCopy(*disk_, part_, checkpoint, buffer_.bytes()); !status.ok()) return Fail(std::move(status));
+  bytes_written_ += Disk::kBlock;
   if (auto status = Flush(); !status.ok()) return status;
   checkpoint_ = checkpoint;
   return {};

@@ -80,7 +80,11 @@ class Ring {
   [[nodiscard]] uint64_t Room() const;
   // Returns the bytes of the disk that no live record has. A record may need a piece of them without a gap.
   [[nodiscard]] uint64_t free_bytes() const { return space_.free_blocks() * Disk::kBlock; }
-  [[nodiscard]] uint64_t size() const { return part_.size; }
+  // Returns the bytes of the disk for records.
+  [[nodiscard]] uint64_t record_bytes() const { return part_.size - kFirstRecordBlock * Disk::kBlock; }
+  // Returns how many bytes of records and checkpoints this object has written since Open, and how often it has flushed.
+  [[nodiscard]] uint64_t bytes_written() const { return bytes_written_; }
+  [[nodiscard]] uint64_t flushes() const { return flushes_; }
 
  private:
   Ring(Disk& disk, const RingPart& part, const RingIdentity& identity, const CheckpointBlock& checkpoint);
@@ -95,6 +99,8 @@ class Ring {
   RingSpace space_;
   Place held_;
   Place end_;
+  uint64_t bytes_written_ = 0;
+  uint64_t flushes_ = 0;
   Status failure_;
   AlignedBuffer buffer_;
 };

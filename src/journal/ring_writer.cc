@@ -24,9 +24,11 @@ RingWriter::RingWriter(Stream& stream, Ring ring, Nanoseconds lazy, Health& heal
       lazy_(lazy),
       health_(health),
       hooks_(std::move(hooks)),
-      ring_bytes_(ring_.size()),
+      ring_bytes_(ring_.record_bytes()),
       held_(ring_.held()),
-      checkpoint_(ring_.checkpoint()) {}
+      checkpoint_(ring_.checkpoint()) {
+  Count();
+}
 
 Status RingWriter::Start() {
   if (!bell_.Create()) {
@@ -141,7 +143,28 @@ bool RingWriter::WriteAll() {
   return wrote;
 }
 
+// There is no order between numbers that are only looked at.
+void RingWriter::Count() {
+  bytes_written_.store(ring_.bytes_written(), std::memory_order_relaxed);
+  flushes_.store(ring_.flushes(), std::memory_order_relaxed);
+  used_bytes_.store(ring_bytes_ - ring_.free_bytes(), std::memory_order_relaxed);
+}
+
+nvm::JournalCounts RingWriter::counts() const {
+  nvm::JournalCounts counts;
+  counts.held_bytes = held_.load(std::memory_order_acquire);
+  counts.stream_bytes = stream_.end();
+  counts.bytes_written = bytes_written_.load(std::memory_order_relaxed);
+  counts.flushes = flushes_.load(std::memory_order_relaxed);
+  counts.ring_bytes = ring_bytes_;
+  counts.ring_used_bytes = used_bytes_.load(std::memory_order_relaxed);
+  counts.full_times = full_times_.load(std::memory_order_relaxed);
+  counts.failed = !health_.ok();
+  return counts;
+}
+
 void RingWriter::TellHeld() {
+  Count();
   // Release: pairs with the acquire of CapturedPool::held. A shard that reads it answers what the disk has (J2).
   held_.store(ring_.held(), std::memory_order_release);
   Tell();
@@ -154,7 +177,10 @@ Status RingWriter::WriteRecords(Place end) {
     const uint64_t room = std::min(ring_.Room(), kRecordBytesMax);
     // A piece of a record always fits into an empty ring. Otherwise the ring waits for a checkpoint.
     full_ = room < std::min(end - from, kEntrySpaceMax);
-    if (full_) return {};
+    if (full_) {
+      full_times_.fetch_add(1, std::memory_order_relaxed);
+      return {};
+    }
     const Place to = end - from <= room ? end : stream_.Cut(from, room);
     if (to == from) return {Code::kCorruption, "the stream in memory is damaged at place " + std::to_string(from)};
     if (auto status = ring_.Write(from, stream_.Bytes(from, to), hooks_.micros()); !status.ok()) return status;
@@ -170,6 +196,7 @@ void RingWriter::MakeCheckpoint() {
   }
   Status status = health_.ok() ? ring_.Checkpoint(place) : health_.failure();
   if (!status.ok()) health_.Fail(status);
+  Count();
   full_ = asked_room_ = false;
   {
     const std::lock_guard lock(mutex_);

@@ -20,6 +20,7 @@
 #include "journal/health.h"
 #include "journal/ring.h"
 #include "journal/stream.h"
+#include "nvm/journal_counts.h"
 
 namespace erda::journal {
 
@@ -59,6 +60,8 @@ class RingWriter {
   Status Checkpoint(Place place);
   // The last checkpoint that is durable. Only the checkpointer's thread asks.
   [[nodiscard]] Place checkpoint() const { return checkpoint_; }
+  // Any thread: what the writer and its stream have done. The checkpoints are not its own.
+  [[nodiscard]] nvm::JournalCounts counts() const;
 
  private:
   void Run();
@@ -66,6 +69,7 @@ class RingWriter {
   bool WriteAll();
   bool WriteOrNoMemory();
   Status WriteRecords(Place end);
+  void Count();
   void TellHeld();
   void Sleep();
   void MakeCheckpoint();
@@ -79,6 +83,11 @@ class RingWriter {
   EventFd bell_;
   const uint64_t ring_bytes_;
   std::atomic<Place> held_;
+  // Numbers for other threads.
+  std::atomic<uint64_t> bytes_written_{0};
+  std::atomic<uint64_t> flushes_{0};
+  std::atomic<uint64_t> used_bytes_{0};
+  std::atomic<uint64_t> full_times_{0};
   std::atomic<Place> asked_{0};
   std::atomic<bool> sleeps_{false};
   std::atomic<bool> stops_{false};

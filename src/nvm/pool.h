@@ -19,6 +19,7 @@
 #include "erda/status.h"
 #include "format/durability.h"
 #include "format/superblock.h"
+#include "nvm/journal_counts.h"
 
 namespace erda::nvm {
 
@@ -108,9 +109,10 @@ class Pool {
   virtual Status AwaitHeld() { return {}; }
   // Has the medium write the stream up to its present end soon, because somebody waits for that.
   virtual void AskHeld() {}
-  // `tell` hears when the medium holds more of the shard's stream, or when it has failed. Another thread calls it, one
-  // call at a time. An empty function ends that.
-  virtual void OnHeld(uint32_t /*shard*/, std::function<void()> /*tell*/) {}
+  // `tell` hears of the shard's stream: at once, and when the medium holds more of it, has made a checkpoint, or has
+  // failed. Any thread calls it, one call at a time. An empty function ends that.
+  using TellHeld = std::function<void(const JournalCounts&)>;
+  virtual void OnHeld(uint32_t /*shard*/, TellHeld /*tell*/) {}
   // Returns true if the medium of a pool with a journal has failed. Then held() grows no more, but for a write that was
   // under way.
   [[nodiscard]] virtual bool failed() const { return false; }

@@ -315,6 +315,13 @@ uint64_t erda_server_growth_limit(const erda_server* server) noexcept {
   return server == nullptr ? 0 : server->server->growth_limit();
 }
 
+erda_code erda_server_health(const erda_server* server) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::CheckServer(server); !status.ok()) return status;
+    return server->server->health();
+  });
+}
+
 const char* erda_server_durability(const erda_server* server) noexcept {
   return server == nullptr ? "" : server->durability.c_str();
 }

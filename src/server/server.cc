@@ -54,6 +54,8 @@ class Server::Impl {
     if (journaled_ != nullptr) {
       if (auto status = pool_->MarkOpen(); !status.ok()) return status;
     }
+    shards_.first_counters().Set(format::Counter::kJournalInterval,
+                                 static_cast<uint64_t>(options_.journal_interval.count()));
     if (auto status = shards_.TakeUp(*pool_, options_.on_damage, &recovery_); !status.ok()) return status;
     // Clients see what recovery has found and built. A power cut must not undo it then.
     Status status = pool_->pool().AwaitHeld();
@@ -109,6 +111,7 @@ class Server::Impl {
   [[nodiscard]] const std::vector<ServerFabric>& fabrics() const { return fabrics_.infos(); }
   [[nodiscard]] const std::optional<RecoveryReport>& recovery() const { return recovery_; }
   [[nodiscard]] uint64_t GrowthLimit() const { return format::GrowthLimit(pool_->geometry()); }
+  [[nodiscard]] Status Health() const { return journaled_ == nullptr ? Status() : journaled_->failure(); }
   [[nodiscard]] std::string Durability() const { return format::DurabilityName(pool_->pool().vouched()); }
 
  private:
@@ -237,6 +240,9 @@ Activity Server::activity() const { return impl_->shards().WhatWasDone(); }
 std::vector<ServerFabric> Server::fabrics() const { return impl_->fabrics(); }
 std::optional<RecoveryReport> Server::recovery() const { return impl_->recovery(); }
 std::string Server::durability() const { return impl_->Durability(); }
+Status Server::health() const try { return impl_->Health(); } catch (const std::bad_alloc&) {
+  return Status(Code::kResourceExhausted);
+}
 
 uint64_t Server::growth_limit() const { return impl_->GrowthLimit(); }
 

@@ -62,7 +62,10 @@ Status ServerShards::Make(FormattedPool& pool, const ServerFabrics& fabrics, con
     (*shard)->OnEvent(options.on_event);
     thread->set_shard(*std::move(shard));
     threads_.push_back(std::move(thread));
-    pool_->OnHeld(number, [woken = threads_.back().get()] { woken->Wake(); });
+    pool_->OnHeld(number, [woken = threads_.back().get()](const nvm::JournalCounts& counts) {
+      woken->shard().control().CountJournal(counts);
+      woken->Wake();
+    });
   }
   return {};
 }

@@ -45,7 +45,8 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
                             data_.versions(), data_.cleaning(), sessions_, replies_, commits_, for_medium_),
              options, control_.counters(), sessions_, data_.versions(), data_.cleaning(), for_medium_),
       arrivals_(ports),
-      persist_timer_(data_.nvm(), control_.activity(), clock_) {}
+      persist_timer_(data_.nvm(), control_.activity(), clock_),
+      hold_timer_(control_.activity(), clock_) {}
 
 Shard::~Shard() = default;
 
@@ -109,8 +110,10 @@ size_t Shard::Tidy(Nanoseconds since) {
 
 // The medium gets other bytes later, such as the settled bit of a version that was answered.
 void Shard::AskHeld() {
-  if (data_.versions().awaits_hold() || replies_.waits()) [[unlikely]]
+  if (data_.versions().awaits_hold() || replies_.waits()) [[unlikely]] {
+    hold_timer_.Asked(data_.nvm().place());
     data_.nvm().AskHeld();
+  }
 }
 
 // First settles, then answers: a client that has its answer finds what it has put. Requests that waited for a version
@@ -122,6 +125,7 @@ size_t Shard::TakeHeld() {
     return GiveUp(held);
   if (held == held_ && !Planted(Flaw::kSettledBeforeHeld)) return 0;
   held_ = held;
+  hold_timer_.Held(held);
   // A client that waits for the time reads the word next.
   if (data_.keeps_time() || replies_.tells_time()) (void)data_.versions().part().clock().Raise();
   const auto [settled, later] = data_.versions().SettleHeld();

@@ -17,6 +17,7 @@
 #include "fabric/fabric.h"
 #include "format/hello.h"
 #include "server/control/control_memory.h"
+#include "server/control/hold_timer.h"
 #include "server/control/persist_timer.h"
 #include "server/pool/formatted_pool.h"
 #include "server/requests/arrivals.h"
@@ -117,6 +118,7 @@ class Shard {
   Inbox inbox_;
   Arrivals arrivals_;
   PersistTimer persist_timer_;
+  HoldTimer hold_timer_;
   uint64_t held_ = 0;  // The place up to which TakeHeld has looked.
   bool gave_up_ = false;
   uint32_t polls_since_fence_ = 0;

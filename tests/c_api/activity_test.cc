@@ -83,13 +83,14 @@ void ExpectSame(const erda_fabric_stats& in_c, const FabricStats& in_cpp) {
   EXPECT_EQ(violations, cpp_violations);
 }
 void ExpectSame(const erda_activity& in_c, const Activity& in_cpp) {
-  const auto& [cpp_operations, cpp_persist, cpp_clean_region, cpp_fabrics] = in_cpp;
-  const auto& [operations, operation_count, fabrics, fabric_count, persist, clean_region] = in_c;
+  const auto& [cpp_operations, cpp_persist, cpp_hold, cpp_clean_region, cpp_fabrics] = in_cpp;
+  const auto& [operations, operation_count, fabrics, fabric_count, persist, hold, clean_region] = in_c;
   ASSERT_EQ(operation_count, cpp_operations.size());
   for (size_t i = 0; i < operation_count; ++i) ExpectSame(*operations[i], cpp_operations[i]);
   ASSERT_EQ(fabric_count, cpp_fabrics.size());
   for (size_t i = 0; i < fabric_count; ++i) ExpectSame(*fabrics[i], cpp_fabrics[i]);
   ExpectSame(*persist, cpp_persist);
+  ExpectSame(*hold, cpp_hold);
   ExpectSame(*clean_region, cpp_clean_region);
 }
 
@@ -98,6 +99,7 @@ TEST(CActivity, EachFieldOfTheActivityIsCopied) {
   Activity activity;
   activity.operations = {number.Operation("put_inline"), number.Operation("delete"), number.Operation("")};
   activity.persist = number.Histogram();
+  activity.hold = number.Histogram();
   activity.clean_region = number.Histogram();
   activity.fabrics = {number.Fabric("shm", ""), number.Fabric("verbs", "mlx5_0")};
   ExpectSame(*CopiedActivity(c_api::CopyActivity(activity)), activity);

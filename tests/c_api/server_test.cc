@@ -296,6 +296,7 @@ TEST_F(CServer, ServerAnswersCallsUntilItIsClosed) {
   EXPECT_GT(fabrics->fabrics[0].registered_in_ns, 0);
   erda_server_free(fabrics);
   EXPECT_STREQ(erda_server_durability(server_), "volatile");
+  EXPECT_EQ(erda_server_health(server_), ERDA_OK);
   EXPECT_GE(erda_server_growth_limit(server_), uint64_t{16} * (64 << 20));
 
   ASSERT_TRUE(ClientAt(address_)->Put("key", "value").ok());
@@ -549,6 +550,7 @@ TEST_F(CServer, NullInACallOfAServerIsAnInvalidArgument) {
   for (size_t i = 0; i < std::size(others); ++i) EXPECT_EQ(others[i], ERDA_INVALID_ARGUMENT) << i;
   EXPECT_EQ(other, nullptr);
   EXPECT_STREQ(erda_server_durability(nullptr), "");
+  EXPECT_EQ(erda_server_health(nullptr), ERDA_INVALID_ARGUMENT);
   EXPECT_EQ(erda_server_growth_limit(nullptr), 0U);
   erda_server_options_init(nullptr, sizeof(options_));
   erda_server_free(nullptr);

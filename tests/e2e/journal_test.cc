@@ -84,6 +84,34 @@ TEST_F(JournalTest, ServerThatNeverServedLeavesACleanPool) {
   }
 }
 
+TEST_F(JournalTest, NumbersOfTheJournalAreCounted) {
+  const auto server = Start(Options());
+  const auto client = Connect();
+  const ServerStats before = server->stats();
+  EXPECT_GE(before.journal_ring_bytes, uint64_t{5} << 20);
+  constexpr uint64_t kPuts = 10;
+  for (uint64_t i = 0; i < kPuts; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), Bytes(i, 1000)).ok());
+  // The settled bits follow the answers.
+  EXPECT_TRUE(WaitUntil([&] {
+    const ServerStats stats = server->stats();
+    return stats.journal_held_bytes == stats.journal_stream_bytes &&
+           stats.journal_held_bytes >= before.journal_held_bytes + kPuts * 1000;
+  }));
+  const ServerStats after = server->stats();
+  EXPECT_GE(after.journal_flushes, before.journal_flushes + kPuts) << "each put waited for one";
+  EXPECT_GE(after.journal_bytes_written, before.journal_bytes_written + kPuts * 4096);
+  EXPECT_GE(after.journal_ring_used, kPuts * 4096);
+  const Activity activity = server->activity();
+  EXPECT_GE(activity.hold.count(), kPuts);
+  EXPECT_EQ(activity.hold.count(), client->ServerActivity()->hold.count());
+  EXPECT_EQ(after.journals_failed, 0U);
+  // Two thirds of the ring need a checkpoint.
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(client->Put("key", Bytes(i, 1000)).ok());
+  EXPECT_TRUE(WaitUntil([&] { return server->stats().journal_checkpoints > before.journal_checkpoints; }));
+  EXPECT_GT(server->stats().journal_checkpoint_at_ms, uint64_t{1'000'000'000'000});
+  EXPECT_GT(InfoOf(*client).count("hold_p99_ns"), 0U);
+}
+
 // Then no answer waits for the disk, and a power cut takes what came since.
 TEST_F(JournalTest, IntervalPromisesLess) {
   ServerOptions options = Options();
@@ -93,6 +121,7 @@ TEST_F(JournalTest, IntervalPromisesLess) {
     EXPECT_EQ(server->durability(), "process-safe");
     const auto client = Connect();
     EXPECT_EQ(InfoOf(*client).at("durability"), "process-safe");
+    EXPECT_EQ(InfoOf(*client).at("journal_interval_ms"), "10");
     for (int i = 0; i < 1000; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), Bytes(i, 1000)).ok());
     for (int i = 0; i < 1000; i += 2) ASSERT_TRUE(client->Delete("key" + std::to_string(i)).ok());
     EXPECT_TRUE(server->Stop().ok());
@@ -138,6 +167,7 @@ TEST_F(JournalTest, FailedDiskRefusesChangesAndServesGets) {
     const auto reserving = Connect({.put_path = PutPath::kReserve});
     const auto delegating = Connect({.put_path = PutPath::kDelegate});
     ASSERT_TRUE(client->Put("key", "value").ok());
+    EXPECT_TRUE(server->health().ok());
     for (Client* each : {client.get(), placing.get(), reserving.get(), delegating.get()}) {
       ASSERT_TRUE(each->Put("other", "value").ok());
     }
@@ -158,6 +188,8 @@ TEST_F(JournalTest, FailedDiskRefusesChangesAndServesGets) {
       const std::scoped_lock lock(mutex);
       return told.find("the journal has failed") != std::string::npos;
     })) << told;
+    ExpectFails(server->health(), Code::kUnavailable, "cannot write");
+    EXPECT_TRUE(WaitUntil([&] { return server->stats().journals_failed == 1; }));
     ExpectFails(server->Stop(), Code::kUnavailable, "not marked as closed");
   }
   const auto server = Start(Options());

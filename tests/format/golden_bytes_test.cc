@@ -278,8 +278,10 @@ TEST(GoldenBytesTest, CountersHaveTheirDocumentedBytes) {
   block.fabrics[1].scheme = {'s', 'h', 'm'};
   block.fabrics[1].device = {'r', 'x', 'e', '0'};
   block.fabrics[1].violations = 0x6666666666666666;
-  EXPECT_EQ(Hex(BytesOf(block)), HexOf("00*320 00*24 11*8 00*88 22*8 00*184 33*8 00*4480 00*8 44*8 00*184 00*192 55*8 "
-                                       "00*112 00*64 73 68 6d 00*5 72 78 65 30 00*20 00*24 66*8 00*384"));
+  block.hold.nanos = 0x7777777777777777;
+  EXPECT_EQ(Hex(BytesOf(block)),
+            HexOf("00*320 00*24 11*8 00*88 22*8 00*184 33*8 00*4480 00*8 44*8 00*184 00*192 55*8 "
+                  "00*112 00*64 73 68 6d 00*5 72 78 65 30 00*20 00*24 66*8 00*384 00*192 77*8 00*56"));
   for (const auto& [nanos, bucket] : std::vector<std::pair<uint64_t, size_t>>{
            {0, 0}, {1, 0}, {256, 0}, {257, 1}, {512, 1}, {513, 2}, {1 << 30, 22}, {(1 << 30) + 1, 23}, {~0ULL, 23}}) {
     EXPECT_EQ(BucketOf(nanos), bucket) << nanos;

@@ -303,6 +303,41 @@ TEST_F(JournaledPoolTest, OneServerAtATime) {
   EXPECT_EQ(JournaledPool::Open(Options()).status().code(), Code::kUnavailable);
 }
 
+TEST_F(JournaledPoolTest, CountsAreToldWithEachChange) {
+  const auto pool = MustOpen(Options());
+  ASSERT_NE(pool, nullptr);
+  std::mutex mutex;
+  nvm::JournalCounts counts;
+  const auto told = [&] {
+    const std::lock_guard lock(mutex);
+    return counts;
+  };
+  pool->OnHeld(0, [&](const nvm::JournalCounts& now) {
+    const std::lock_guard lock(mutex);
+    counts = now;
+  });
+  const nvm::JournalCounts first = told();
+  EXPECT_GT(first.ring_bytes, 0U) << "told at once";
+  EXPECT_EQ(first.checkpoints, 0U);
+  EXPECT_EQ(first.checkpoint_at_ms, 0U);
+  const auto wait_until = [&](const std::function<bool(const nvm::JournalCounts&)>& done) {
+    for (int i = 0; i < 60'000 && !done(told()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return done(told());
+  };
+  Put(*pool, 0, 1, "held");
+  ASSERT_TRUE(pool->AwaitHeld().ok());
+  EXPECT_TRUE(wait_until([&](const nvm::JournalCounts& now) {
+    return now.held_bytes == pool->OfShard(0).place() && now.stream_bytes == now.held_bytes &&
+           now.bytes_written >= first.bytes_written + 4096 && now.flushes > first.flushes &&
+           now.ring_used_bytes == first.ring_used_bytes + 4096;
+  }));
+  ASSERT_TRUE(pool->nvm::Pool::Sync().ok()) << "makes a checkpoint";
+  EXPECT_TRUE(wait_until([](const nvm::JournalCounts& now) {
+    return now.checkpoints == 1 && now.checkpoint_at_ms > 0 && now.ring_used_bytes == 0;
+  }));
+  pool->OnHeld(0, {});
+}
+
 // --- A disk that fails
 
 TEST_F(JournaledPoolTest, FailureOfTheDiskIsForGood) {
@@ -312,7 +347,11 @@ TEST_F(JournaledPoolTest, FailureOfTheDiskIsForGood) {
   options.failed = [&](const Status& /*status*/) { ++failures; };
   {
     const auto pool = MustOpen(options);
-    pool->OnHeld(0, [&] { ++told; });
+    std::atomic<bool> told_failure = false;
+    pool->OnHeld(0, [&](const nvm::JournalCounts& counts) {
+      if (counts.failed) told_failure = true;
+      ++told;
+    });
     Put(*pool, 0, 1, "held");
     ASSERT_TRUE(pool->AwaitHeld().ok());
     const int before = told;
@@ -327,6 +366,7 @@ TEST_F(JournaledPoolTest, FailureOfTheDiskIsForGood) {
     }
     EXPECT_EQ(failures, 1);
     EXPECT_GT(told, before) << "the shard must hear of it";
+    EXPECT_TRUE(told_failure);
     EXPECT_TRUE(pool->failed());
     EXPECT_TRUE(pool->OfShard(0).failed());
     EXPECT_TRUE(pool->OfShard(1).failed()) << "shards share the disk";

@@ -188,6 +188,18 @@ TEST_F(RingWriterTest, FullRingWaitsForACheckpoint) {
   EXPECT_EQ(writer_->checkpoint(), checkpoint);
 }
 
+TEST_F(RingWriterTest, WriteWithoutRoomIsCounted) {
+  Begin();
+  const std::string large(kEntryBytesMax, 'x');
+  while (writer_->counts().full_times == 0) {
+    if (stream_->Append(0, AsBytes(large))) writer_->Ask();
+    stream_->Release(writer_->held().load());
+  }
+  EXPECT_GT(writer_->counts().ring_used_bytes, writer_->counts().ring_bytes / 4 * 3);
+  ASSERT_TRUE(writer_->Checkpoint(writer_->held().load()).ok());
+  ASSERT_TRUE(writer_->AwaitHeld().ok()) << "it goes on";
+}
+
 // A thread that stops must not leave others waiting for it.
 TEST_F(RingWriterTest, StopEndsWaits) {
   Begin();

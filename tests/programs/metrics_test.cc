@@ -155,7 +155,7 @@ TEST_F(MetricsTest, EachSampleHasHelpAndTypeAndANumber) {
       }
     }
   }
-  EXPECT_EQ(histograms.size(), 3U);
+  EXPECT_EQ(histograms.size(), 4U);
   ExpectHistograms(histogram_lines);
   EXPECT_GT(families.size(), 20U);
   Stop();

@@ -90,6 +90,27 @@ TEST_F(TopTest, WithoutRequestsThereAreNoTimes) {
   EXPECT_EQ(Line(LinesOf(&before, now), "put_inline"), (Words{"put_inline", "0", "0", "-", "-", "-"}));
 }
 
+TEST_F(TopTest, JournalHasALineIfThereIsOne) {
+  Reading before = At(100);
+  EXPECT_FALSE(Line(LinesOf(nullptr, before), "journal"));
+  before.info["journal_ring_bytes"] = "1000";
+  before.info["journal_bytes_written"] = "1024";
+  EXPECT_TRUE(Has(LinesOf(nullptr, before), "no checkpoint yet"));
+  Reading now = before;
+  now.at += std::chrono::seconds(2);
+  now.date = std::chrono::system_clock::time_point(std::chrono::seconds(1009));
+  now.info["journal_bytes_written"] = "5120";
+  now.info["journal_flushes"] = "8";
+  now.info["journal_stream_bytes"] = "900";
+  now.info["journal_held_bytes"] = "800";
+  now.info["journal_ring_used"] = "250";
+  now.info["journal_checkpoint_at_ms"] = "1000000";
+  EXPECT_TRUE(Has(LinesOf(&before, now),
+                  "journal   2.0 KiB/s written, 4/s flushes, 100 B not held; ring 25 % used; checkpoint 9 s ago"));
+  now.info["journals_failed"] = "1";
+  EXPECT_TRUE(Has(LinesOf(&before, now), "9 s ago; its disk has failed"));
+}
+
 TEST_F(TopTest, KindsWithoutRequestsAreLeftOut) {
   Reading now = At(100);
   Count(now, Code::kOk, 1, 3);

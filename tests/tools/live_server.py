@@ -9,9 +9,13 @@ from binaries import BUILD
 
 
 class LiveServer:
-    """A context: a server of a new pool at `address`, in memory unless a file is named, and a folder to work in."""
+    """A context: a server of a new pool at `address`, in memory unless a file is named, and a folder to work in.
 
-    def __init__(self, pool: str = "dram:", options: tuple[str, ...] = ()):
+    survives_limits: a write beyond a limit of file sizes fails, and does not end the server.
+    """
+
+    def __init__(self, pool: str = "dram:", options: tuple[str, ...] = (), survives_limits: bool = False):
+        self._restore_signals = not survives_limits  # Python ignores SIGXFSZ, and so does its child then.
         self._options = ["--pool", pool, "--size", "64M", *options]
 
     def __enter__(self):
@@ -23,7 +27,8 @@ class LiveServer:
 
     def start(self):
         command = [BUILD / "bin" / "erda-server", "--listen", self.address, *self._options]
-        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.folder)
+        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.folder,
+                                       restore_signals=self._restore_signals)
         self.wait_for("ready")
 
     def wait_for(self, text: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import resource
 import signal
 import tomllib
 import unittest
@@ -27,6 +28,9 @@ NOT_IN_STATS = {
     "erda_persist_seconds_bucket": "the same: persist_p50_ns, ...",
     "erda_persist_seconds_sum": "the same",
     "erda_persist_seconds_count": "the same",
+    "erda_journal_hold_seconds_bucket": "the same: hold_p50_ns, ...",
+    "erda_journal_hold_seconds_sum": "the same",
+    "erda_journal_hold_seconds_count": "the same",
     "erda_cleaner_region_seconds_bucket": "the same: clean_region_p50_ns, ...",
     "erda_cleaner_region_seconds_sum": "the same",
     "erda_cleaner_region_seconds_count": "the same",
@@ -44,9 +48,11 @@ def labels_of(sample: str) -> dict[str, str]:
 class Live(unittest.TestCase):
     """A server that was killed, recovered its pool, and then did something of each kind."""
 
+    OPTIONS: tuple[str, ...] = ()
+
     @classmethod
     def setUpClass(cls):
-        cls.live = LiveServer(pool="pool", options=("--metrics", "0"))
+        cls.live = LiveServer(pool="pool", options=("--metrics", "0", *cls.OPTIONS))
         cls.live.__enter__()
         cls.addClassCleanup(cls.live.__exit__)
         cls.do("put before crash")
@@ -139,6 +145,35 @@ class SameNumbers(Live):
         exported = set(self.samples) | {sample.split("{")[0] for sample in self.samples}
         self.assertLessEqual({*SAME, *MOVING, *NOT_IN_STATS}, exported)
         self.assertIn("erda_recovery_seconds", exported)
+
+
+class SameNumbersWithJournal(SameNumbers):
+    OPTIONS = ("--journal", "journal,size=8M", "--journal-on-tmpfs")
+
+    def test_the_journal_has_numbers(self):
+        for name in ("stream_bytes_total", "written_bytes_total", "flushes_total", "ring_bytes", "ring_used_bytes"):
+            self.assertGreater(self.samples["erda_journal_" + name], 0, name)
+        self.assertEqual(self.samples["erda_journals_failed"], 0)
+        self.assertNotIn("erda_journal_failure", self.text)
+        self.assertGreater(self.samples["erda_journal_hold_seconds_count"], 0)
+        self.assertGreater(self.stats["hold_p99_ns"], 0)
+
+
+class FailedJournal(unittest.TestCase):
+    def test_the_metrics_have_the_error_of_the_disk(self):
+        with LiveServer(pool="pool", options=("--metrics", "0", "--journal", "journal,size=8M", "--journal-on-tmpfs"),
+                        survives_limits=True) as live:
+            port = re.search(r"metrics on port (\d+)", live.wait_for("metrics"))[1]
+            _, hard = resource.prlimit(live.server.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(live.server.pid, resource.RLIMIT_FSIZE, (4 << 20, hard))
+            done = live.run("head -c 50000 /dev/zero | tr '\\0' x > value; for i in {1..100}; do "
+                            f"erda-cli -a {live.address} put key --value-file value; done")
+            self.assertIn("the disk of its journal", done.stderr)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+                text = answer.read().decode()
+            failure = re.search(r'^erda_journal_failure\{error="([^"]*)"\} 1$', text, re.MULTILINE)
+            self.assertIn("File too large", failure[1])
+            self.assertRegex(text, re.compile("^erda_journals_failed 1$", re.MULTILINE))
 
 
 class Dashboard(Live):

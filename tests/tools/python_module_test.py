@@ -307,6 +307,7 @@ class Servers(unittest.TestCase):
         with erda.Server("dram:", self.address, size=64 << 20, shards=2) as server:
             self.assertEqual(server.addresses, [self.address])
             self.assertEqual(server.durability, "volatile")
+            server.check_health()
             self.assertGreaterEqual(server.growth_limit, 16 * (64 << 20))
             self.assertIsNone(server.recovery())
             with erda.Client(self.address) as client:

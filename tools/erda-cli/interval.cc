@@ -85,6 +85,7 @@ class Interval {
       if (now_.activity.operations[i].count() > 0) lines.push_back(OfKind(i));
     }
     AddTimes(lines, "persist", &Activity::persist);
+    AddTimes(lines, "hold", &Activity::hold);
     AddTimes(lines, "clean a region", &Activity::clean_region);
     lines.emplace_back();
     lines.push_back(fmt::format("{:14} {:>12} {:>12} {:>10} {:>10}", "fabric", known_ ? "requests/s" : "requests",
@@ -111,7 +112,7 @@ class Interval {
     const auto percent = [total](uint64_t part) {
       return total == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(total);
     };
-    return {
+    std::vector<std::string> lines = {
         known_ ? fmt::format("In the last {:.1f} s", seconds_) : "Since the server's start",
         fmt::format("pool      {} {}, {}, shards {}", TextOf(now_, "pool_uuid"),
                     Amount(static_cast<double>(number("pool_bytes"))), TextOf(now_, "durability"), number("shards")),
@@ -126,6 +127,21 @@ class Interval {
         fmt::format("cleaner   {} regions, {} copied, {} freed, {} written to NVM", Count("clean_regions"),
                     Bytes("clean_bytes_copied"), Bytes("clean_bytes_freed"), Bytes("clean_nvm_bytes")),
     };
+    if (number("journal_ring_bytes") > 0) lines.push_back(Journal());
+    return lines;
+  }
+
+  [[nodiscard]] std::string Journal() const {
+    const uint64_t at = number("journal_checkpoint_at_ms");
+    const auto now = std::chrono::floor<std::chrono::milliseconds>(now_.date.time_since_epoch()).count();
+    const auto ring = static_cast<double>(number("journal_ring_bytes"));
+    return fmt::format("journal   {} written, {} flushes, {} not held; ring {:.0f} % used; {}{}",
+                       Bytes("journal_bytes_written"), Count("journal_flushes"),
+                       Amount(static_cast<double>(Since(number("journal_held_bytes"), number("journal_stream_bytes")))),
+                       100 * static_cast<double>(number("journal_ring_used")) / ring,
+                       at == 0 ? "no checkpoint yet"
+                               : fmt::format("checkpoint {} s ago", Since(at, static_cast<uint64_t>(now)) / 1000),
+                       number("journals_failed") == 0 ? "" : "; its disk has failed");
   }
 
   [[nodiscard]] std::string OfKind(size_t i) const {
@@ -167,7 +183,10 @@ Result<Reading> Read(Client& client) {
   if (!info.ok()) return info.status();
   auto activity = client.ServerActivity();
   if (!activity.ok()) return activity.status();
-  return Reading{std::chrono::steady_clock::now(), {info->begin(), info->end()}, *std::move(activity)};
+  return Reading{std::chrono::steady_clock::now(),
+                 std::chrono::system_clock::now(),
+                 {info->begin(), info->end()},
+                 *std::move(activity)};
 }
 
 std::vector<std::string> LinesOf(const Reading* before, const Reading& now) { return Interval(before, now).Lines(); }

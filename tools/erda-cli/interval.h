@@ -14,6 +14,7 @@ namespace erda::cli {
 
 struct Reading {
   std::chrono::steady_clock::time_point at;
+  std::chrono::system_clock::time_point date;
   std::map<std::string, std::string> info;
   Activity activity;
 };

@@ -103,6 +103,9 @@ void AddActivity(Text& text, const Activity& activity) {
   text.Family("erda_persist_seconds", "histogram",
               "The time until the puts of a shard's step were persistent and published; one step in 64 is timed.");
   AddHistogram(text, "erda_persist_seconds", "", activity.persist);
+  text.Family("erda_journal_hold_seconds", "histogram",
+              "From when a shard asked the disk of the journal to hold what it had stored, until the disk held it.");
+  AddHistogram(text, "erda_journal_hold_seconds", "", activity.hold);
   text.Family("erda_cleaner_region_seconds", "histogram", "The time to clean a region.");
   AddHistogram(text, "erda_cleaner_region_seconds", "", activity.clean_region);
 
@@ -174,6 +177,10 @@ std::string MetricsText(const Server& server) {
     text.Sample(fmt::format("erda_fabric_registration_seconds{{fabric=\"{}\",device=\"{}\",flush_method=\"{}\"}}",
                             Label(fabric.scheme), Label(fabric.device), Label(fabric.flush_method)),
                 std::chrono::duration<double>(fabric.registered_in).count());
+  }
+  if (const Status health = server.health(); !health.ok()) {
+    text.Family("erda_journal_failure", "gauge", "1, if the disk of the journal has failed, with its error.");
+    text.Sample(fmt::format("erda_journal_failure{{error=\"{}\"}}", Label(health.message())), 1);
   }
   if (const auto recovery = server.recovery()) AddRecovery(text, *recovery);
   return text.Take();

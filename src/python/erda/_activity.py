@@ -124,12 +124,15 @@ class Activity:
 
     operations: every kind of request, also those without requests. activity["put_inline"] is one kind.
     persist: the time that a step of a shard waited for the NVM; the shard times one such step in 64.
+    hold: the time from when a shard asked the disk of the pool's journal to hold what it had stored, until the disk
+        held it; nothing without a journal.
     clean_region: the time from the choice of a region until the cleaner has looked at all of it.
     """
 
     operations: tuple[OperationStats, ...]
     fabrics: tuple[FabricStats, ...]
     persist: LatencyHistogram
+    hold: LatencyHistogram
     clean_region: LatencyHistogram
 
     def __getitem__(self, kind: str) -> OperationStats:
@@ -157,7 +160,8 @@ class FabricStatsInC(ctypes.Structure):
 class ActivityInC(ctypes.Structure):
     _fields_ = [("operations", POINTER(POINTER(OperationStatsInC))), ("operation_count", c_size_t),
                 ("fabrics", POINTER(POINTER(FabricStatsInC))), ("fabric_count", c_size_t),
-                ("persist", POINTER(LatencyHistogramInC)), ("clean_region", POINTER(LatencyHistogramInC))]
+                ("persist", POINTER(LatencyHistogramInC)), ("hold", POINTER(LatencyHistogramInC)),
+                ("clean_region", POINTER(LatencyHistogramInC))]
 
 
 def _histogram(pointer: Any) -> LatencyHistogram:
@@ -179,4 +183,4 @@ def copy(told: ActivityInC) -> Activity:
     """Copies everything out of the structure, which the caller may free afterwards."""
     return Activity(tuple(_operation(told.operations[i].contents) for i in range(told.operation_count)),
                     tuple(_fabric(told.fabrics[i].contents) for i in range(told.fabric_count)),
-                    _histogram(told.persist), _histogram(told.clean_region))
+                    _histogram(told.persist), _histogram(told.hold), _histogram(told.clean_region))

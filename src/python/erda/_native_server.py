@@ -49,7 +49,9 @@ _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegate
            "log_bytes_live", "puts_delayed", "regions_cleaned", "clean_bytes_copied", "clean_bytes_freed",
            "clean_nvm_bytes_written", "scrub_bytes", "damaged_keys", "clean_moves", "free_regions", "cleaning",
            "set_aside", "expired", "chunks", "chunk_bytes", "overdue", "reports", "nvm_flushes", "nvm_fences", "syncs",
-           "sync_failures", "synced_at_ms", "flips_undone")
+           "sync_failures", "synced_at_ms", "journal_stream_bytes", "journal_held_bytes", "journal_bytes_written",
+           "journal_flushes", "journal_ring_bytes", "journal_ring_used", "journal_checkpoints",
+           "journal_checkpoint_at_ms", "journal_interval_ms", "journal_full_times", "journals_failed", "flips_undone")
 # tools/statistics/generate: end
 
 
@@ -93,6 +95,7 @@ def _load() -> ctypes.CDLL:
         "get_fabrics": [c_void_p, POINTER(POINTER(_Fabrics))],
         "get_recovery": [c_void_p, POINTER(_Report)],
         "durability": [c_void_p],
+        "health": [c_void_p],
         "growth_limit": [c_void_p],
         "error": [],
     }.items():
@@ -234,6 +237,9 @@ class Serving:
 
     def durability(self) -> str:
         return _library.erda_server_durability(self._server).decode()
+
+    def check_health(self) -> None:
+        _check(_library.erda_server_health(self._server))
 
     def growth_limit(self) -> int:
         return _library.erda_server_growth_limit(self._server)

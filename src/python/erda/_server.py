@@ -203,6 +203,11 @@ class Server:
         with self._asked() as server:
             return server.durability()
 
+    def check_health(self) -> None:
+        """Raises the error for which the server acknowledges no put any more: the disk of its journal has failed."""
+        with self._asked() as server:
+            server.check_health()
+
     @property
     def growth_limit(self) -> int:
         """The number of bytes that erda-pool resize can give the pool at most."""

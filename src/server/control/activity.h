@@ -23,6 +23,7 @@ class ActivityCounts {
   void CountAnswer(uint8_t kind, Code code) { Add(block_.kinds[kind].outcomes[static_cast<size_t>(code)], 1); }
   void TimeAnswers(uint8_t kind, Nanoseconds each, uint64_t n) { AddTimes(block_.kinds[kind].times, each, n); }
   void TimePersist(Nanoseconds time) { AddTimes(block_.persist, time, 1); }
+  void TimeHold(Nanoseconds time) { AddTimes(block_.hold, time, 1); }
   void TimeCleanRegion(Nanoseconds time) { AddTimes(block_.clean_region, time, 1); }
 
   static constexpr size_t kFabrics = std::size(format::ActivityBlock{}.fabrics);

@@ -27,4 +27,17 @@ void ControlMemory::CountRecovery(const RecoveryReport& report) {
   counters_.Set(Counter::kRecoveryShardsVerified, report.shards_verified);
 }
 
+void ControlMemory::CountJournal(const nvm::JournalCounts& counts) {
+  counters_.Set(Counter::kJournalStreamBytes, counts.stream_bytes);
+  counters_.Set(Counter::kJournalHeldBytes, counts.held_bytes);
+  counters_.Set(Counter::kJournalBytesWritten, counts.bytes_written);
+  counters_.Set(Counter::kJournalFlushes, counts.flushes);
+  counters_.Set(Counter::kJournalRingBytes, counts.ring_bytes);
+  counters_.Set(Counter::kJournalFullTimes, counts.full_times);
+  counters_.Set(Counter::kJournalRingUsed, counts.ring_used_bytes);
+  counters_.Set(Counter::kJournalCheckpoints, counts.checkpoints);
+  counters_.Set(Counter::kJournalCheckpointAt, counts.checkpoint_at_ms);
+  counters_.Set(Counter::kJournalsFailed, counts.failed ? 1 : 0);
+}
+
 }  // namespace erda::server

@@ -13,6 +13,7 @@
 #include "erda/server.h"
 #include "format/activity.h"
 #include "format/control_block.h"
+#include "nvm/journal_counts.h"
 #include "server/control/activity.h"
 #include "server/control/counters.h"
 
@@ -31,6 +32,8 @@ class ControlMemory {
   void AddActivity(Activity* sum) const { format::AddActivity(activity_.bytes(), sum); }
   // Counts the recovery of all shards. Requires: the shard does not serve yet.
   void CountRecovery(const RecoveryReport& report);
+  // Stores what the journal tells. One thread at a time calls it, which need not be the shard's.
+  void CountJournal(const nvm::JournalCounts& counts);
   // Stores how many descriptors the process has open. The cleaner's thread calls it.
   void CountDescriptors(uint64_t open) { counters_.Set(format::Counter::kDescriptors, open); }
   // Returns the time by which values expire, as clients read it.

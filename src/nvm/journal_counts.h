@@ -1,0 +1,22 @@
+// The numbers of a pool's journal, for the stream of one shard and its ring.
+#pragma once
+
+#include <cstdint>
+
+namespace erda::nvm {
+
+struct JournalCounts {
+  uint64_t stream_bytes = 0;     // The place of the stream's end.
+  uint64_t held_bytes = 0;       // The place up to which the disk has the stream.
+  uint64_t bytes_written = 0;    // To the ring, since this process opened it.
+  uint64_t flushes = 0;          // Of the ring, the same.
+  uint64_t ring_bytes = 0;       // The size of the ring.
+  uint64_t ring_used_bytes = 0;  // Those of them that no checkpoint has freed.
+  uint64_t full_times = 0;       // How often a write had to wait for a checkpoint.
+  // Of the whole pool. The first shard alone has them.
+  uint64_t checkpoints = 0;       // Since this process opened the pool.
+  uint64_t checkpoint_at_ms = 0;  // Unix time at which the last one began. 0: there was none.
+  bool failed = false;            // The disk has failed.
+};
+
+}  // namespace erda::nvm
