@@ -69,7 +69,7 @@ BEFORE = {
 # document's.
 EXAMPLES = ("erda-inspect --verify", "erda-pool ")
 
-FOLDERS = re.compile(r"(?<![\w.}])/(?:run|var/lib/erda|etc/erda|backup|tmp|dev/shm)(?=/|\b)")
+FOLDERS = re.compile(r"(?<![\w.}])/(?:run|srv|var/tmp|var/lib/erda|etc/erda|backup|tmp|dev/shm)(?=/|\b)")
 PROGRAM = re.compile(r"(?:^|(?<=[;|&] )|(?<=time ))(?:build/bin/)?(?=erda-[a-z-]+\b)", re.M)
 
 
@@ -119,7 +119,7 @@ class Sandbox:
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
         self.servers: list[subprocess.Popen] = []
-        for name in ("run/erda", "var/lib/erda", "etc/erda", "backup", "tmp", "dev/shm", "home"):
+        for name in ("run/erda", "srv", "var/tmp", "var/lib/erda", "etc/erda", "backup", "tmp", "dev/shm", "home"):
             (folder / name).mkdir(parents=True)
         self.env = {"PATH": f"{BUILD}/bin:/usr/bin:/bin", "HOME": str(folder / "home"),
                     "LD_LIBRARY_PATH": f"{BUILD}/lib", "ERDA_ADDRESS": f"shm:{folder}/run/erda/socket"}
@@ -129,7 +129,7 @@ class Sandbox:
         text = re.sub(r"verbs://(\w+):\d+", rf"shm:{self.folder}/run/\1", text)
         text = re.sub(r"(--(?:records|operations)) \d+", r"\1 2000", text)
         text = re.sub(r"(resize .*--size )\d+G", r"\g<1>128M", text)
-        return re.sub(r'(--size |size = ")\d+G', r"\g<1>64M", text)
+        return re.sub(r'(--size |size = "|,size=)\d+G', r"\g<1>64M", text)
 
     def run(self, command: str, code: int = 0) -> str:
         # Starts a server that a document takes for granted.
