@@ -25,6 +25,7 @@ struct Arguments {
   std::string plan;
   std::string list;
   std::string flaw;
+  std::string planted_seeds;
   bool planted = false;
   uint32_t operations = 0;
   uint32_t clients = 0;
@@ -129,45 +130,65 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
   return std::nullopt;
 }
 
-// Some seed from 1 on must find each planted defect. Without a defect, the same seeds must find nothing.
+// Reads lines with a defect and a seed that has found it. # begins a comment.
+std::map<std::string, uint64_t> ReadPlantedSeeds(const std::string& path) {
+  std::map<std::string, uint64_t> seeds;
+  if (path.empty()) return seeds;
+  std::ifstream file(path);
+  if (!file) throw CLI::FileError::Missing(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string flaw;
+    uint64_t seed = 0;
+    if (!(words >> flaw)) continue;
+    if (!(words >> seed) || seed == 0) throw CLI::ValidationError(path, "not a defect and a seed: " + line);
+    seeds[flaw] = seed;
+  }
+  return seeds;
+}
+
+// Some seed must find each planted defect: the known one, or one from 1 on. Without a defect, the same seeds must find
+// nothing.
 bool RunPlanted(const Arguments& arguments) {
   constexpr uint64_t kSeedsAtMost = 5000;
-  std::optional<Kind> kind;
-  const auto plan_of = [&](uint64_t run) { return PlanOf({kind.value_or(KindOf(run + 1)), run + 1}, arguments); };
+  const std::map<std::string, uint64_t> known = ReadPlantedSeeds(arguments.planted_seeds);
   const RunnerOptions options{.workers = arguments.workers, .until = {}};
   const auto start = std::chrono::steady_clock::now();
-  uint64_t found = 0;
-  std::map<std::optional<Kind>, uint64_t> seeds_most;
+  std::vector<Job> finders;
   constexpr auto kFlaws = static_cast<uint64_t>(erda::Flaw::kCount);
   for (uint64_t i = 1; i < kFlaws; ++i) {
+    const std::string name = erda::kFlawNames[i];
     erda::planted_flaw = static_cast<erda::Flaw>(i);
-    kind = KindFor(erda::planted_flaw);
-    const RunnerResult result = RunAll(kSeedsAtMost, plan_of, options);
-    const uint64_t seeds = result.failed ? *result.failed + 1 : kSeedsAtMost;
-    seeds_most[kind] = std::max(seeds_most[kind], seeds);
-    if (!result.failed) {
-      fmt::print("{:<24} NOT FOUND by {} seeds\n", erda::kFlawNames[i], kSeedsAtMost);
+    const std::optional<Kind> kind = KindFor(erda::planted_flaw);
+    const auto job_of = [&](uint64_t seed) { return Job{kind.value_or(KindOf(seed)), seed}; };
+    std::optional<uint64_t> seed;
+    if (const auto line = known.find(name); line != known.end()) {
+      const auto plan_of = [&](uint64_t /*run*/) { return PlanOf(job_of(line->second), arguments); };
+      if (RunAll(1, plan_of, options).failed) seed = line->second;
+    }
+    if (!seed) {
+      const auto plan_of = [&](uint64_t run) { return PlanOf(job_of(run + 1), arguments); };
+      const RunnerResult result = RunAll(kSeedsAtMost, plan_of, options);
+      if (result.failed) seed = *result.failed + 1;
+      if (seed && known.contains(name)) fmt::print("its line in {} has another seed:\n", arguments.planted_seeds);
+    }
+    if (!seed) {
+      fmt::print("{:<24} NOT FOUND by {} seeds\n", name, kSeedsAtMost);
       continue;
     }
-    ++found;
-    const Plan plan = plan_of(*result.failed);
-    const std::string problem = RunApart(plan);
-    fmt::print("{:<24} found by seed {:>4} ({}): {}\n", erda::kFlawNames[i], plan.seed, NameOf(plan.kind),
+    finders.push_back(job_of(*seed));
+    const std::string problem = RunApart(PlanOf(finders.back(), arguments));
+    fmt::print("{:<24} {:>5}  # {}: {}\n", name, *seed, NameOf(finders.back().kind),
                problem.substr(0, problem.find_first_of(";\n")));
   }
   erda::planted_flaw = erda::Flaw::kNone;
-  bool well = true;
-  for (const auto& [of_kind, seeds] : seeds_most) {
-    kind = of_kind;
-    const RunnerResult control = RunAll(seeds, plan_of, options);
-    fmt::print("without a defect: {} of {} seeds {}went well\n", control.facts[Fact::kRuns], seeds,
-               kind ? fmt::format("of {} ", NameOf(*kind)) : "");
-    if (control.failed) Explain(plan_of(*control.failed));
-    well = well && !control.failed;
-  }
-  fmt::print("{} of {} planted defects found, {:.1f} s\n", found, kFlaws - 1,
+  const auto plan_of = [&](uint64_t run) { return PlanOf(finders.at(run), arguments); };
+  const RunnerResult control = RunAll(finders.size(), plan_of, options);
+  fmt::print("without a defect: {} of {} seeds went well\n", control.facts[Fact::kRuns], finders.size());
+  if (control.failed) Explain(plan_of(*control.failed));
+  fmt::print("{} of {} planted defects found, {:.1f} s\n", finders.size(), kFlaws - 1,
              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  return found == kFlaws - 1 && well;
+  return finders.size() == kFlaws - 1 && !control.failed;
 }
 
 int Run(const Arguments& arguments, bool one_seed) {
@@ -200,9 +221,12 @@ int main(int argc, char** argv) {
   app.add_option("--plan", arguments.plan, "One kind of plan, instead of the kind that the seed says")
       ->check(CLI::IsMember(kinds));
   app.add_option("--list", arguments.list, "Run the seeds of a file, lines of a kind and a seed")->excludes(seeds);
-  app.add_flag("--planted", arguments.planted, "Check that each planted defect is found")
-      ->excludes(seed)
-      ->excludes(seeds);
+  auto* const planted = app.add_flag("--planted", arguments.planted, "Check that each planted defect is found")
+                            ->excludes(seed)
+                            ->excludes(seeds);
+  app.add_option("--planted-seeds", arguments.planted_seeds,
+                 "Try the seeds of a file first, lines of a defect and a seed")
+      ->needs(planted);
   const std::vector<std::string> flaws(std::begin(erda::kFlawNames), std::end(erda::kFlawNames));
   app.add_option("--flaw", arguments.flaw, "Plant this defect")->check(CLI::IsMember(flaws));
   app.add_option("--operations", arguments.operations, "Operations of each run");

@@ -14,7 +14,9 @@ TSAN = "clang, thread sanitizer"
 JOINED = ["-D", "CMAKE_UNITY_BUILD=ON", "-D", "CMAKE_UNITY_BUILD_BATCH_SIZE=16", "-D", "ERDA_LTO=OFF"]
 SIMULATOR = "build/tests/erda-sim"
 SEEDS = "tests/regression/seeds"
-SIMULATION = [[SIMULATOR, "--seed", "1", "--seeds", "3000"], [SIMULATOR, "--list", SEEDS], [SIMULATOR, "--planted"]]
+PLANTED_SEEDS = "tests/regression/planted_seeds"
+SIMULATION = [[SIMULATOR, "--seed", "1", "--seeds", "3000"], [SIMULATOR, "--list", SEEDS],
+              [SIMULATOR, "--planted", "--planted-seeds", PLANTED_SEEDS]]
 
 
 def quick_steps(logs, scratch, jobs, lab):
@@ -40,7 +42,7 @@ def all_steps(logs, scratch, jobs, lab):
         Step("headers", "Each header compiles alone",
              command("cmake", "--build", "build", "--target", "header_check", "-j", jobs), needs=("build",)),
         Step("simulation", "Simulation: 3000 seeds, those that once failed, the planted defects",
-             once(commands(SIMULATION, timeout=600), f"{SIMULATION}", [SIMULATOR, SEEDS]), needs=("build",)),
+             once(commands(SIMULATION, timeout=600), f"{SIMULATION}", [SIMULATOR, SEEDS, PLANTED_SEEDS]), needs=("build",)),
         Step("new-seeds", "Simulation: 300 new seeds", command(SIMULATOR, "--seeds", "300", timeout=600),
              needs=("build",)),
         Step("micro", "Instructions of each micro-benchmark, beside the recorded counts", command("tools/micro", timeout=900),
