@@ -13,15 +13,25 @@ using erda::tools::AddNumber;
 
 void AddRun(CLI::App& app, erda::crash::HarnessSettings& settings) {
   app.add_option("--folder", settings.folder, "The folder for the records of the clients")->required();
-  app.add_option("--server", settings.server,
+  app.add_option("--server", settings.machine.server,
                  "The program erda-server. Without it, a server runs already. Its machine loses its power after each "
                  "line 'the power may be cut now'");
   app.add_flag("--own-power", settings.own_power,
                "Without --server: this machine loses its power after such a line. The same command then runs again "
                "with the same folder, until all rounds are judged");
-  app.add_option("-a,--address", settings.address, "shm:/path/to/socket or verbs://host:port")->required();
-  app.add_option("--pool", settings.pool,
+  app.add_option("-a,--address", settings.machine.address, "shm:/path/to/socket or verbs://host:port")->required();
+  app.add_option("--pool", settings.machine.pool,
                  "The pool for the server: a file of 256M, or a DAX device. Its old content is lost");
+  CLI::Option* journal =
+      app.add_option("--journal", settings.machine.journal,
+                     "The file of a journal for the pool, which is a file of 64M then. Its old content is lost");
+  CLI::Option* memory =
+      app.add_option("--journal-memory", settings.machine.memory,
+                     "An empty folder in a tmpfs, for the image of a pool with a journal. Before some restarts the "
+                     "harness removes the image, as a reboot does");
+  journal->needs(memory);
+  memory->needs(journal);
+  app.add_option("--sync", settings.machine.sync, "The server's --sync");
   AddNumber<uint64_t>(app, "--rounds", settings.rounds, 1, 1'000'000'000, "default 20");
   AddNumber<uint64_t>(app, "--minutes", settings.minutes, 0, 1'000'000,
                       "Run rounds for this time, instead of --rounds");

@@ -6,19 +6,17 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "base/random.h"
 #include "crash/judge.h"
+#include "crash/machine.h"
 #include "crash/worker.h"
 #include "erda/client.h"
-#include "lab/device.h"
 #include "programs/process.h"
 #include "tools/shared/heartbeat.h"
 
@@ -29,24 +27,21 @@ namespace {
 namespace fs = std::filesystem;
 using Steady = std::chrono::steady_clock;
 
-// The limit of waits for events that must come, also on a slow machine.
-constexpr std::chrono::minutes kPatience{3};
-
-// The harness cannot go on. That is no loss of data.
-struct Trouble : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 class Harness {
  public:
   explicit Harness(const HarnessSettings& settings)
-      : settings_(settings), random_(settings.seed), judge_(KeysOf(settings.clients)) {}
+      : settings_(settings),
+        random_(settings.seed),
+        judge_(KeysOf(settings.clients)),
+        machine_(settings.machine, random_, [this](const char* what) { judge_.Note(what); }) {}
 
   // Returns a description of the loss, or nothing.
   std::string Run() {
     if (settings_.own_power) return RunOneLife();
-    NewPool();
-    if (own_server()) StartServer();
+    if (own_server()) {
+      machine_.NewPool();
+      machine_.Start();
+    }
     const auto begin = Steady::now();
     const auto more = [&] {
       if (settings_.minutes == 0) return round_ < settings_.rounds;
@@ -58,20 +53,21 @@ class Harness {
       heartbeat.Tell(NameOfRound());
       folder_ = FolderOf(round_);
       fs::create_directories(folder_);
-      reports_.clear();
       own_server() ? Kills() : PowerCut();
       if (std::string lost = Check(); !lost.empty()) return lost;
       if (!settings_.keep) fs::remove_all(folder_);
     }
-    if (server_) EndServer(SIGTERM);
+    if (machine_.runs()) machine_.End(SIGTERM);
     return "";
   }
 
   [[nodiscard]] std::string Summary() const {
-    const std::string server =
+    const Machine::Counts& counts = machine_.counts();
+    std::string server =
         own_server() ? fmt::format("the server {} times, and {} times stopped cleanly; {} recoveries, {} pools",
-                                   servers_killed_, clean_stops_, recoveries_, pools_)
+                                   counts.kills, counts.clean_stops, counts.recoveries, counts.pools)
                      : fmt::format("the {} power {} times", settings_.own_power ? "clients'" : "server's", power_cuts_);
+    if (machine_.has_journal()) server += fmt::format("; the image was lost {} times", counts.lost_images);
     return fmt::format("seed {}: {} rounds, {} operations, {} acknowledged; killed: {} clients, {}", settings_.seed,
                        round_, operations_, acknowledged_, clients_killed_, server);
   }
@@ -84,7 +80,7 @@ class Harness {
     int signal = 0;  // the signal that the harness sent, or 0
   };
 
-  [[nodiscard]] bool own_server() const { return !settings_.server.empty(); }
+  [[nodiscard]] bool own_server() const { return !settings_.machine.server.empty(); }
 
   [[nodiscard]] std::string NameOfRound() const {
     return settings_.minutes == 0 ? fmt::format("round {} of {}", round_, settings_.rounds)
@@ -116,71 +112,11 @@ class Harness {
     throw Trouble("the power was not cut");
   }
 
-  // --- The server
-
-  void NewPool() {
-    ++pools_;
-    judge_ = Judge(KeysOf(settings_.clients));
-    if (!own_server()) return;
-    std::error_code error;
-    if (!fs::is_character_file(settings_.pool)) {
-      fs::remove(settings_.pool, error);
-    } else if (!WipeDevice(settings_.pool)) {
-      throw Trouble("cannot wipe " + settings_.pool);
-    }
-    // PMEM_IS_PMEM_FORCE makes a file count as NVM for every other pool. The server then flushes the values of clients.
-    random_.Chance(0.5) ? setenv("PMEM_IS_PMEM_FORCE", "1", 1) : unsetenv("PMEM_IS_PMEM_FORCE");
-  }
-
-  void StartProcess() {
-    const std::string size = fs::is_character_file(settings_.pool) ? DeviceSize(settings_.pool) : "256M";
-    // Workers make reserved puts over a NIC, too.
-    server_ = std::make_unique<Process>(
-        std::vector<std::string>{settings_.server, "--pool", settings_.pool, "--size", size, "--region-size", "4M",
-                                 "--shards", "2", "--listen", settings_.address, "--pool-writes", "everybody"});
-  }
-
-  // Starts a server on the existing pool. Kills some of the servers while they recover it.
-  void RestartServer() {
-    while (random_.Chance(0.2)) {
-      StartProcess();
-      std::this_thread::sleep_for(std::chrono::microseconds(random_.Uniform(10'000)));
-      EndServer(SIGKILL);
-    }
-    StartServer();
-  }
-
-  void StartServer() {
-    StartProcess();
-    WaitUntil([&] { return !server_->Running() || server_->out().find("ready") != std::string::npos; }, kPatience);
-    const std::string out = server_->out();
-    if (!server_->Running() || out.find("ready") == std::string::npos) {
-      throw Trouble("the server did not start: " + out + server_->err());
-    }
-    judge_.Note("the server is ready");
-    if (const size_t at = out.find("recovered in "); at != std::string::npos) {
-      ++recoveries_;
-      reports_.push_back(out.substr(at, out.find('\n', at) - at));
-    }
-  }
-
-  void EndServer(int signal) {
-    if (!server_->Running()) throw Trouble("the server ended by itself: " + server_->out() + server_->err());
-    judge_.Note(signal == SIGKILL ? "the server is killed" : "the server is asked to stop");
-    server_->Signal(signal);
-    const Ended ended = server_->Wait(kPatience);
-    if (ended.code != (signal == SIGKILL ? 128 + SIGKILL : 0)) {
-      throw Trouble(fmt::format("the server ended with {}: {}{}", ended.code, ended.out, ended.err));
-    }
-    ++(signal == SIGKILL ? servers_killed_ : clean_stops_);
-    server_.reset();
-  }
-
   // --- The clients
 
   [[nodiscard]] std::vector<std::string> WorkerCommand(const char* command, const std::string& records) {
     return {"/proc/self/exe", command,
-            "--address",      settings_.address,
+            "--address",      settings_.machine.address,
             "--records",      records,
             "--number",       std::to_string(++last_number_),
             "--clients",      std::to_string(settings_.clients),
@@ -243,28 +179,35 @@ class Harness {
   // --- Rounds
 
   void Kills() {
+    death_ = Death::kProcess;
     workers_.clear();
     for (uint32_t place = 0; place < settings_.clients; ++place) StartWorker(place);
     for (uint64_t faults = random_.Uniform(4); faults > 0; --faults) {
       Progress(0.01, 0.25);
       const uint64_t kind = random_.Uniform(3);
       if (kind <= 1) {
-        EndServer(SIGKILL);
-        RestartServer();
+        machine_.End(SIGKILL);
+        machine_.Restart();
       }
       if (kind >= 1) ReplaceWorker();
     }
     Progress(0.05, 0.5);
     const bool server_first = random_.Chance(0.5);
-    if (server_first) EndServer(random_.Chance(0.9) ? SIGKILL : SIGTERM);
+    if (server_first) machine_.End(random_.Chance(0.9) ? SIGKILL : SIGTERM);
     for (Worker& worker : workers_) EndWorker(worker, random_.Chance(0.5) ? SIGKILL : SIGTERM);
-    if (!server_first && random_.Chance(0.3)) EndServer(SIGKILL);  // some workers are still ending
+    if (!server_first && random_.Chance(0.3)) machine_.End(SIGKILL);  // some workers are still ending
     AwaitWorkers();
-    if (server_) EndServer(random_.Chance(0.8) ? SIGKILL : SIGTERM);
-    RestartServer();
+    if (machine_.runs()) machine_.End(random_.Chance(0.8) ? SIGKILL : SIGTERM);
+    // No client lives on: each has the image mapped, and a machine that loses its memory loses its clients, too.
+    if (machine_.has_journal() && random_.Chance(0.5)) {
+      if (machine_.RestartWithoutMemory()) death_ = Death::kPower;
+    } else {
+      machine_.Restart();
+    }
   }
 
   void PowerCut() {
+    death_ = Death::kPower;
     life_ = AwaitServerId();
     workers_.clear();
     for (uint32_t place = 0; place < settings_.clients; ++place) StartWorker(place);
@@ -304,12 +247,12 @@ class Harness {
     std::string id;
     WaitUntil(
         [&] {
-          auto client = Client::Connect(settings_.address);
+          auto client = Client::Connect(settings_.machine.address);
           if (client.ok()) id = ServerId(**client);
           return !id.empty();
         },
         kPatience);
-    if (id.empty()) throw Trouble("no server answers at " + settings_.address);
+    if (id.empty()) throw Trouble("no server answers at " + settings_.machine.address);
     return id;
   }
 
@@ -347,14 +290,14 @@ class Harness {
         acknowledged, clients,
         std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.signal == SIGKILL; }),
         full ? "; the pool is full" : "");
-    for (const std::string& report : reports_) fmt::print("  server: {}\n", report);
+    for (const std::string& report : machine_.TakeReports()) fmt::print("  server: {}\n", report);
     std::fflush(stdout);
-    const bool power = !own_server() && !settings_.own_power;  // the power of the server's machine
-    std::string lost = judge_.Check(done, reads, power ? Death::kPower : Death::kProcess);
+    std::string lost = judge_.Check(done, reads, death_);
     if (lost.empty() && full && own_server()) {
-      EndServer(SIGTERM);
-      NewPool();
-      StartServer();
+      machine_.End(SIGTERM);
+      machine_.NewPool();
+      machine_.Start();
+      judge_ = Judge(KeysOf(settings_.clients));
     }
     return lost;
   }
@@ -378,21 +321,17 @@ class Harness {
   const HarnessSettings settings_;
   Random random_;
   Judge judge_;
-  std::unique_ptr<Process> server_;
-  std::string life_;             // the server_id of the server whose power will be cut
-  std::vector<Worker> workers_;  // of this round
-  fs::path folder_;              // of this round
-  std::vector<std::string> reports_;
+  Machine machine_;
+  Death death_ = Death::kProcess;  // what the judge of this round allows for
+  std::string life_;               // the server_id of the server whose power will be cut
+  std::vector<Worker> workers_;    // of this round
+  fs::path folder_;                // of this round
   uint32_t last_number_ = 0;
   uint64_t round_ = 0;
   uint64_t operations_ = 0;
   uint64_t acknowledged_ = 0;
   uint64_t clients_killed_ = 0;
-  uint64_t servers_killed_ = 0;
   uint64_t power_cuts_ = 0;
-  uint64_t clean_stops_ = 0;
-  uint64_t recoveries_ = 0;
-  uint64_t pools_ = 0;
 };
 
 }  // namespace

@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <string>
 
+#include "crash/machine.h"
+
 namespace erda::crash {
 
 struct HarnessSettings {
   std::string folder;  // The records go there. The folder must exist.
-  // The program erda-server. If empty, a server runs already, and it loses its power when this program asks for that.
-  std::string server;
+  // If it has no program, a server runs already, and it loses its power when this program asks for that.
+  MachineSettings machine;
   // If true, the machine of this program and its clients loses its power. It starts this program again with the same
   // folder.
   bool own_power = false;
-  std::string address;
-  std::string pool;
   uint64_t rounds = 20;
   uint64_t minutes = 0;  // If not 0, the harness runs for this time and not for `rounds`.
   uint32_t clients = 4;

@@ -11,12 +11,32 @@ namespace {
 
 class HarnessTest : public ProgramsTest {
  protected:
-  [[nodiscard]] Ended Rounds(const std::string& server, const std::string& rounds) const {
+  // A folder in memory that ends with the test.
+  HarnessTest() { std::filesystem::create_directory(memory_); }
+  ~HarnessTest() override { std::filesystem::remove_all(memory_); }
+
+  [[nodiscard]] Ended Rounds(const std::string& server, const std::string& rounds, const Words& more = {}) const {
     std::filesystem::create_directory(Path("records"));
-    return Process({BinDir() + "/../tests/erda-crash", "run", "--folder", Path("records"), "--server", server,
-                    "--address", Address(), "--pool", Pool(), "--rounds", rounds, "--seed", "5"})
-        .Wait();
+    Words command = {BinDir() + "/../tests/erda-crash",
+                     "run",
+                     "--folder",
+                     Path("records"),
+                     "--server",
+                     server,
+                     "--address",
+                     Address(),
+                     "--pool",
+                     Pool(),
+                     "--rounds",
+                     rounds,
+                     "--seed",
+                     "5"};
+    command.insert(command.end(), more.begin(), more.end());
+    return Process(command).Wait();
   }
+  [[nodiscard]] Words Journal() const { return {"--journal", Path("journal"), "--journal-memory", memory_}; }
+
+  const std::string memory_ = "/dev/shm/" + std::filesystem::path(Path("")).parent_path().filename().string();
 };
 
 TEST_F(HarnessTest, ServerThatKeepsEverythingPasses) {
@@ -45,6 +65,25 @@ exec )" + BinDir() + "/erda-server \"$@\"\n");
   EXPECT_NE(ended.out.find("  at first: "), std::string::npos) << "the key's history: " << ended.out;
   EXPECT_NE(ended.out.find("verdict: SOMETHING WAS LOST\n"), std::string::npos) << ended.out;
   EXPECT_FALSE(std::filesystem::is_empty(Path("records"))) << "the records are kept";
+}
+
+TEST_F(HarnessTest, JournalKeepsEverythingThoughTheImageIsLost) {
+  const Ended ended = Rounds(BinDir() + "/erda-server", "4", Journal());
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_NE(ended.out.find("verdict: nothing was lost\n"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("; the image was lost "), std::string::npos) << ended.out;
+  EXPECT_EQ(ended.out.find("; the image was lost 0 times"), std::string::npos) << ended.out;
+  EXPECT_TRUE(std::filesystem::is_empty(memory_)) << "the last server stopped cleanly";
+}
+
+// The ring gets nothing that an answer waits for. So the first loss of the image takes acknowledged puts.
+TEST_F(HarnessTest, JournalThatIsNotWrittenIsReported) {
+  Words journal = Journal();
+  journal.insert(journal.end(), {"--sync", "never"});
+  const Ended ended = Rounds(BinDir() + "/erda-server", "20", journal);
+  EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+  EXPECT_NE(ended.out.find("LOST in the last round. 'key "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("; the image was lost 1 times"), std::string::npos) << ended.out;
 }
 
 }  // namespace
