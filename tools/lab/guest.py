@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lab.common import LAB, LabError, say
+from lab.disk import Disk
 from lab.kernel import cpio, initrd_content
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ CLIENT_ADDRESS6 = "fd09::2"
 RDMA_DEVICE = "rxe0"
 DAX_DEVICE = "/dev/dax0.0"
 DAX_DIRECTORY = "/mnt/dax"
+DISK_DIRECTORY = "/mnt/disk"
 STOP_SECONDS = 20
+REQUEST_SECONDS = 2  # A power cut waits at most so long for a request to the disk.
 CONSOLE_LINES = 60
 PR_SET_PDEATHSIG = 1
 
@@ -47,6 +50,9 @@ class Options:
     nvdimm: int | None
     nvdimm_file: pathlib.Path | None
     dax: str
+    disk: int | None
+    disk_file: pathlib.Path | None
+    disk_seed: int
     out: pathlib.Path | None
     environment: list[str]
     timeout: float
@@ -152,6 +158,7 @@ class Guest:
         nvdimm: Nvdimm,
         wire: socket.socket | None = None,
         awaited: str | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.kernel = lab.kernel
         self.options = lab.options
@@ -159,6 +166,7 @@ class Guest:
         self.role = role
         self.command = command
         self.nvdimm = nvdimm
+        self.disk = disk
         self.wire = wire
         prefix = b"" if role == "single" else role.encode() + b"| "
         self.outputs = {"stdout": Output(1, prefix, self._hear), "stderr": Output(2, prefix, self._hear)}
@@ -201,6 +209,9 @@ class Guest:
         inherited = [initrd, self.nvdimm.descriptor, *(end.fileno() for end in theirs.values())]
         if self.wire:
             inherited.append(self.wire.fileno())
+        disk = self.disk.connect() if self.disk else None
+        if disk:
+            inherited.append(disk.fileno())
         parent = os.getpid()
 
         def die_with_parent() -> None:
@@ -210,7 +221,7 @@ class Guest:
 
         self.power_on = time.monotonic()
         self.process = subprocess.Popen(
-            self._emulator(initrd, theirs),
+            self._emulator(initrd, theirs, disk),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -220,6 +231,8 @@ class Guest:
         )
         for end in theirs.values():
             end.close()
+        if disk:
+            disk.close()
         os.close(initrd)
         self.control = ours["control"]
         self.ready = self.started = self.off = False
@@ -253,6 +266,7 @@ class Guest:
             "dax": options.dax,
             "dax_directory": DAX_DIRECTORY,
             "nvdimm": nvdimm,
+            "disk_directory": DISK_DIRECTORY if self.disk else "",
             "device": RDMA_DEVICE,
             "address": address,
             "address6": address6,
@@ -278,6 +292,8 @@ class Guest:
             environment["ERDA_LAB_DAX"] = DAX_DEVICE
         else:
             environment["ERDA_LAB_DAX_DIR"] = DAX_DIRECTORY
+        if self.disk:
+            environment["ERDA_LAB_DISK_DIR"] = DISK_DIRECTORY
         if options.out:
             environment["ERDA_LAB_OUT"] = options.out
         assignments = [f"{name}={value}" for name, value in environment.items()] + options.environment
@@ -289,7 +305,7 @@ class Guest:
             "lab/agent": (0o755, (LAB / "agent").read_bytes()),
         }
 
-    def _emulator(self, initrd: int, ports: dict[str, socket.socket]) -> list[str]:
+    def _emulator(self, initrd: int, ports: dict[str, socket.socket], disk: socket.socket | None) -> list[str]:
         options = self.options
         parameters = (
             "console=ttyS0 quiet panic=-1 oops=panic mitigations=off no_timer_check tsc=reliable clocksource=tsc "
@@ -308,6 +324,9 @@ class Guest:
         command += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
         memory = f"memory-backend-file,id=nvdimm,share=on,mem-path=/proc/self/fd/{self.nvdimm.descriptor}"
         command += ["-object", f"{memory},size={self.nvdimm.size}", "-device", "nvdimm,memdev=nvdimm"]
+        if disk:
+            command += ["-blockdev", f"driver=nbd,node-name=disk,server.type=fd,server.str={disk.fileno()},cache.direct=on"]
+            command += ["-device", "virtio-blk-pci,drive=disk,write-cache=on"]
         command += self._share("root", pathlib.Path("/"), "readonly=on,")
         if options.out:
             command += self._share("out", options.out)
@@ -400,8 +419,12 @@ class Guest:
                 thread.join(timeout=5)
 
     def cut_power(self) -> None:
+        if self.disk:
+            self.disk.await_cut(REQUEST_SECONDS)
         self.off = True
         self.kill()
+        if self.disk:
+            say(f"the {self.role}'s power was cut; its disk: {self.disk.cut_power()}")
         if self.wire:
             # Packets of the other guest are lost now. They must not wait in the wire for the next start.
             self.drain_stop.clear()

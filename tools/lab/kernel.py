@@ -24,7 +24,7 @@ from lab.common import LAB, LabError, say
 BOOT_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 REST_MODULES = (
     "virtio_console virtio_net veth crc32_generic rdma_rxe rdma_ucm ib_uverbs nfit nd_pmem device_dax dax_pmem "
-    "crc32c_generic ext4"
+    "crc32c_generic ext4 virtio_blk"
 ).split()
 # The kernel's drivers that are kept, so that a user can try more in a guest with modprobe.
 KEPT_DRIVERS = {"acpi", "block", "char", "dax", "infiniband", "net", "nvdimm", "virtio"}

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from lab.common import EXIT_LAB, Interrupted, say
+from lab.disk import Disk
 from lab.guest import Event, Guest, Nvdimm, Options
 from lab.kernel import Kernel
 
@@ -112,9 +113,13 @@ class Lab:
                 raise GuestFailed(guest, "its emulator ended before its command")
 
 
+def disk_of(options: Options) -> Disk | None:
+    return Disk(options.disk, options.disk_seed, options.disk_file) if options.disk else None
+
+
 def run(lab: Lab, command: list[str]) -> int:
     options = lab.options
-    guest = Guest(lab, "single", command, Nvdimm(options.nvdimm_file, options.nvdimm))
+    guest = Guest(lab, "single", command, Nvdimm(options.nvdimm_file, options.nvdimm), disk=disk_of(options))
     lab.power_on(guest)
     lab.boot(guest)
     lab.start_command(guest)
@@ -132,6 +137,7 @@ class Cut:
     # The seconds count from a line with this text. Without it, they count from the start of the client's command.
     after: str | None
     count: int = 1  # The number of cuts, each after a separate line.
+    disk_lies: bool = False  # From such a line on, the server's disk flushes nothing.
 
     def __str__(self) -> str:
         return f"{self.seconds:g} s after " + ("it began" if self.after is None else f"a line with '{self.after}'")
@@ -144,7 +150,7 @@ def pair(lab: Lab, server_command: str, client_command: str, cut: Cut | None) ->
     bash = ["/bin/bash", "-c"]
     nvdimm = Nvdimm(options.nvdimm_file, options.nvdimm)
     awaited = cut.after if cut else None
-    server = Guest(lab, "server", [*bash, server_command], nvdimm, server_end, awaited)
+    server = Guest(lab, "server", [*bash, server_command], nvdimm, server_end, awaited, disk_of(options))
     client = Guest(lab, "client", [*bash, client_command], Nvdimm(None, options.nvdimm), client_end, awaited)
     lab.power_on(server)
     lab.power_on(client)
@@ -158,6 +164,8 @@ def pair(lab: Lab, server_command: str, client_command: str, cut: Cut | None) ->
         victim = server if cut.role == "server" else client
         for _ in range(cut.count):
             lab.wait(lambda: awaited is None or server.said or client.said or client.finished)
+            if server.disk:
+                server.disk.lies = cut.disk_lies
             missed = lab.wait(lambda: client.finished, cut.seconds)
             if missed:
                 break

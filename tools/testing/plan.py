@@ -157,7 +157,7 @@ def _lab_steps(logs):
         Step("lab-kills", "Lab: servers and clients killed over RDMA; nothing is lost",
              command(*kills, "--kills-only", timeout=600), **needs),
         Step("lab-cuts", "Lab: the server's power is cut in the middle of operations; nothing is lost",
-             command(*kills, "--cuts-only", timeout=600), **needs),
+             commands([[*kills, "--cuts-only"], [*kills, "--cuts-only", "--journal"]], timeout=600), **needs),
     ]
 
 
