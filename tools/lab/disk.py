@@ -32,14 +32,16 @@ class Disk:
         else:
             descriptor = os.memfd_create("disk", os.MFD_CLOEXEC)
         try:
-            if os.fstat(descriptor).st_size not in (0, size):
-                raise LabError(f"{file} has {os.fstat(descriptor).st_size} bytes, not {size}: name another file")
+            present = os.fstat(descriptor).st_size
+            if present not in (0, size):
+                raise LabError(f"{file} has {present} bytes, not {size}: name another file")
             os.ftruncate(descriptor, size)
             self.durable = mmap.mmap(descriptor, size)
         finally:
             os.close(descriptor)
         self.volatile = mmap.mmap(-1, size)
-        self.volatile[:] = self.durable[:]
+        if present:
+            self.volatile[:] = self.durable[:]
         self.unflushed: set[int] = set()  # numbers of sectors
         self.lies = False  # From now on a flush does nothing, and says ok. The next power cut loses all since.
         self.requests_left: int | None = None  # The write or flush after these waits for the power cut.
@@ -80,8 +82,8 @@ class Disk:
             self.requests_left -= 1
 
     def await_cut(self, seconds: float) -> None:
-        """Lets the power cut come just before one of the next writes or flushes, which gets no answer. Waits for it, but
-        not longer than this time."""
+        """Lets the power cut come just before one of the next writes or flushes, which gets no answer. Waits for that
+        request, but not longer than this time."""
         self.requests_left = self.random.randrange(REQUESTS)
         self.request_waits.wait(seconds)
 

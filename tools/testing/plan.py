@@ -133,6 +133,7 @@ def _install(scratch, lane="main"):
 
 def _lab_steps(logs):
     kills = ["tools/crash-test", "--lab", "--rounds", "2", "--operations", "600"]
+    journal = [*kills, "--cuts-only", "--journal"]
     # The last suite takes the RDMA device away.
     store = '''for suite in failure store rights window removal; do
         build/tests/lab_tests --gtest_filter="${suite^}Lab.*" --gtest_output="xml:$ERDA_LAB_OUT/$suite.xml" || failed=1
@@ -157,8 +158,20 @@ def _lab_steps(logs):
         Step("lab-kills", "Lab: servers and clients killed over RDMA; nothing is lost",
              command(*kills, "--kills-only", timeout=600), **needs),
         Step("lab-cuts", "Lab: the server's power is cut in the middle of operations; nothing is lost",
-             commands([[*kills, "--cuts-only"], [*kills, "--cuts-only", "--journal"]], timeout=600), **needs),
+             commands([[*kills, "--cuts-only"], [*journal, "--rounds", "1"]], timeout=600), **needs),
+        Step("lab-lies", "Lab: a disk says that it flushed, and did not; the lost puts are found",
+             _finds_a_loss(*journal, "--rounds", "1", "--lying-disk", "--seed", "3"), **needs),
     ]
+
+
+def _finds_a_loss(*words):
+    """Returns the work of a step whose command must find lost data, and say so by the status 1."""
+
+    def run(log):
+        status = log.call(words, timeout=600)
+        return Outcome(1, 0) if status == 1 else Outcome(0, 1, log.tail() + f"\nit ended with status {status}, not 1")
+
+    return run
 
 
 def _in_lab(logs, files, script):
