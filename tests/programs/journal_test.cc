@@ -87,6 +87,9 @@ TEST_F(JournalProgramTest, SyncSaysWhetherAnswersWait) {
   const auto often = StartServer(Flags({"--sync", "10ms"}));
   EXPECT_NE(often->out().find("its journal is written every 10 ms"), std::string::npos) << often->out();
   StopServer(*often);
+  const auto never = StartServer(Flags({"--sync", "never"}));
+  EXPECT_NE(never->out().find("when the server stops (--sync never)"), std::string::npos) << never->out();
+  StopServer(*never);
   // The settings in use, as a file, promise the same.
   Words check = Flags({"--pool", Pool(), "--listen", Address(), "--check"});
   EXPECT_NE(Run("erda-server", check).out.find("sync = 'always'"), std::string::npos) << Run("erda-server", check).out;

@@ -52,7 +52,9 @@ constexpr const char* kMayBeMissing =
 // Returns a line about the failures that a pool in a file survives.
 std::string Survives(const erda::ServerOptions& options) {
   const std::string synced =
-      !options.journal.empty()
+      !options.journal.empty() && options.journal_interval >= std::chrono::hours(24)
+          ? "its journal is written when memory gets short and when the server stops (--sync never)"
+      : !options.journal.empty()
           ? fmt::format("its journal is written every {} ms, and a power cut takes what came since",
                         options.journal_interval.count())
       : options.sync.count() == 0
