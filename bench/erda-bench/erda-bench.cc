@@ -22,6 +22,8 @@
 #include "bench/floors/settings.h"
 #include "bench/growth/measure.h"
 #include "bench/growth/report.h"
+#include "bench/journal/measure.h"
+#include "bench/journal/report.h"
 #include "bench/paths/measure.h"
 #include "bench/paths/report.h"
 #include "bench/shortage/measure.h"
@@ -57,6 +59,11 @@ It prints how long each took while the index grew, and while it did not.
 The command crowd measures puts and gets of one client, while more and more other clients are connected and silent. It
 prints each median. Each connection takes a descriptor of the benchmark and one of its server. So the command raises the
 limit of open files as far as it may.
+
+The command journal measures puts into a pool with a journal, in a temporary folder in --folder. In turn with them it
+measures the disk without Erda: writes of 4 KiB and of 1 MiB, each with a flush. It first writes through the log, which
+takes some time. It prints puts of one client and of several, and gets beside them. It counts the bytes that the server
+writes to the disk for each byte that is put. And it times a restart after a kill, with the memory and without it.
 
 The command shortage measures one client that puts, while other processes want the same processors. They get values all
 the time, or they compute. It prints the updates in a second, the part of the gets that remains, and the processor time
@@ -160,6 +167,16 @@ int Crowd(const erda::crowd::Settings& settings) {
   return status.ok() ? 0 : Fail(status.ToString());
 }
 
+int Journal(const erda::journal_bench::Settings& settings) {
+  if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
+  const auto report = erda::journal_bench::Measure(settings, ThisProgram());
+  if (!report.ok()) return FailWith(report.status());
+  fmt::print("{}", ToTable(settings, *report));
+  if (settings.json_path.empty()) return 0;
+  const auto status = erda::floors::WriteFileAtomically(settings.json_path, ToJson(settings, *report).dump(2) + "\n");
+  return status.ok() ? 0 : Fail(status.ToString());
+}
+
 int Shortage(const erda::shortage::Settings& settings) {
   if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
   const auto report = erda::shortage::Measure(settings, ThisProgram());
@@ -196,6 +213,8 @@ int main(int argc, char** argv) {
   const CLI::App* growth = AddGrowth(app, growth_settings);
   erda::crowd::Settings crowd_settings;
   const CLI::App* crowd = AddCrowd(app, crowd_settings);
+  erda::journal_bench::Settings journal_settings;
+  const CLI::App* journal = AddJournal(app, journal_settings);
   erda::shortage::Settings shortage_settings;
   const CLI::App* shortage = AddShortage(app, shortage_settings);
   erda::shortage::WorkSettings work;
@@ -210,6 +229,7 @@ int main(int argc, char** argv) {
   if (bytes->parsed()) return Bytes(bytes_settings);
   if (growth->parsed()) return Growth(growth_settings);
   if (crowd->parsed()) return Crowd(crowd_settings);
+  if (journal->parsed()) return Journal(journal_settings);
   if (shortage->parsed()) return Shortage(shortage_settings);
   if (worker->parsed()) return Work(work);
   if (soak->parsed()) return Soak(soak_settings);

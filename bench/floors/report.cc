@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <thread>
 
 #include "base/bytes.h"
@@ -81,6 +82,8 @@ double Samples::Percentile(double percent) const {
   std::nth_element(sorted.begin(), nth, sorted.end());
   return *nth;
 }
+
+double Samples::mean() const { return std::reduce(us_.begin(), us_.end()) / static_cast<double>(us_.size()); }
 
 Machine ThisMachine() {
   Machine machine;

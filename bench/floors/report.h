@@ -48,6 +48,8 @@ class Samples {
   [[nodiscard]] double Percentile(double percent) const;
   [[nodiscard]] double median() const { return Percentile(50); }
   [[nodiscard]] double p99() const { return Percentile(99); }
+  // REQUIRES: count() > 0.
+  [[nodiscard]] double mean() const;
 
  private:
   std::vector<double> us_;

