@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -23,6 +26,24 @@
 #include "paths.h"
 #include "programs/process.h"
 
+namespace {
+
+std::atomic<uint64_t> syncs = 0;  // Of files of this process, by any library.
+
+}  // namespace
+
+// The libraries call these in place of the C library's.
+extern "C" {
+[[gnu::visibility("default")]] int fdatasync(int fd) {
+  ++syncs;
+  return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
+[[gnu::visibility("default")]] int msync(void* begin, size_t bytes, int flags) {
+  ++syncs;
+  return static_cast<int>(::syscall(SYS_msync, begin, bytes, flags));
+}
+}
+
 namespace erda::bench {
 namespace {
 
@@ -33,15 +54,17 @@ struct Kind {
   std::string_view scheme;
   std::string_view options;  // Of the address.
   bool is_server;
+  bool syncs = false;  // A put returns when the disk has it.
 };
 constexpr Kind kRedis = {"Redis", "redis:", "", true};
 constexpr Kind kMemcached = {"Memcached", "memcached:", "", true};
-constexpr Kind kLmdb = {"Lmdb", "lmdb:", "", false};
+constexpr Kind kLmdb = {"Lmdb", "lmdb:", "", false, true};
+constexpr Kind kLmdbMapSync = {"LmdbMapSync", "lmdb:", ",writemap,size=64M", false, true};
 constexpr Kind kLmdbNoSync = {"LmdbNoSync", "lmdb:", ",nosync", false};
 constexpr Kind kLmdbWriteMap = {"LmdbWriteMap", "lmdb:", ",nosync,writemap,size=64M", false};
 constexpr Kind kTkrzw = {"Tkrzw", "tkrzw:", "", false};
 constexpr Kind kRocksdb = {"Rocksdb", "rocksdb:", "", false};
-constexpr Kind kRocksdbSync = {"RocksdbSync", "rocksdb:", ",sync,cache=8M", false};
+constexpr Kind kRocksdbSync = {"RocksdbSync", "rocksdb:", ",sync,cache=8M", false, true};
 
 std::string Got(Store& store, std::string_view key) {
   std::string buffer(1 << 21, '\0');
@@ -129,7 +152,7 @@ class OtherLibrariesNoSanitizerTest : public OthersTest {};
 
 std::string NameOfKind(const testing::TestParamInfo<Kind>& test) { return std::string(test.param.name); }
 constexpr auto kServers = {kRedis, kMemcached};
-constexpr auto kLibraries = {kLmdb, kLmdbNoSync, kLmdbWriteMap, kTkrzw, kRocksdb, kRocksdbSync};
+constexpr auto kLibraries = {kLmdb, kLmdbMapSync, kLmdbNoSync, kLmdbWriteMap, kTkrzw, kRocksdb, kRocksdbSync};
 INSTANTIATE_TEST_SUITE_P(Servers, OthersTest, testing::ValuesIn(kServers), NameOfKind);
 INSTANTIATE_TEST_SUITE_P(Libraries, OthersTest, testing::ValuesIn(kLibraries), NameOfKind);
 INSTANTIATE_TEST_SUITE_P(Servers, OtherServersTest, testing::ValuesIn(kServers), NameOfKind);
@@ -453,6 +476,34 @@ TEST_P(OtherLibrariesTest, UnknownOptionsOfAnAddressAreRefused) {
     ASSERT_FALSE(store.ok()) << rest;
     EXPECT_EQ(store.status().code(), Code::kInvalidArgument) << rest;
   }
+}
+
+TEST_P(OtherLibrariesNoSanitizerTest, EachPutWaitsForTheDiskOrNoneDoes) {
+  constexpr uint64_t kPuts = 10;
+  const auto store = Open();
+  ASSERT_TRUE(store->Put("first", "value").ok());
+  for (uint64_t i = 0; i < kPuts; ++i) {
+    const uint64_t before_put = syncs;
+    ASSERT_TRUE(store->Put("key", std::to_string(i)).ok());
+    EXPECT_EQ(syncs > before_put, GetParam().syncs) << i;
+  }
+}
+
+// Puts in flight together share their sync, but for a second one of the library.
+TEST_P(OtherLibrariesNoSanitizerTest, PutsInFlightShareASync) {
+  constexpr uint64_t kPuts = 64;
+  if (!GetParam().syncs) return;
+  const auto store = Open(kPuts);
+  ASSERT_TRUE(store->Put("first", "value").ok());
+  const uint64_t before = syncs;
+  uint64_t done = 0;
+  for (uint64_t i = 0; i < kPuts; ++i) {
+    const auto count = [&](const Status& status) { done += status.ok(); };
+    ASSERT_TRUE(store->PutAsync("key" + std::to_string(i), "value", count).ok());
+  }
+  while (done < kPuts) ASSERT_GT(store->Poll(), 0U);
+  EXPECT_GT(syncs, before);
+  EXPECT_LE(syncs, before + 2);
 }
 
 // The full map refuses puts, also those that share the transaction of the one that did not fit. None counts as done.

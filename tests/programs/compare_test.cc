@@ -156,6 +156,43 @@ TEST_F(CompareFilesNoSanitizerTest, MeasuresAWriterLoadsAndSyncs) {
   EXPECT_NE(report["versions"]["Redis"], "unknown");
 }
 
+TEST_F(CompareNoSanitizerTest, MeasuresPutsThatSurviveAPowerCut) {
+  const auto ended = Compare({"--preset", "durable", "--quick", "--build", Build(), "--clients", "1,2", "--depth", "4",
+                              "--json", Path("json"), "--html", Path("html")});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("Ratios with a target"), std::string::npos) << ended.out;
+  EXPECT_TRUE(LeftNothing());
+  const json report = json::parse(ReadFile(Path("json")), nullptr, false);
+  ASSERT_TRUE(report.is_object());
+  EXPECT_EQ(report["results"].size(), 2U * 2 * 5);
+  std::set<std::string> found;
+  for (const json& result : report["results"]) {
+    found.insert(result["store"]);
+    EXPECT_GT(result["median"]["ops_per_second"], 0) << result["command"];
+    EXPECT_GE(result["median"]["p99_us"], result["median"]["p50_us"]) << result["command"];
+  }
+  EXPECT_EQ(found, (std::set<std::string>{"erda_journal", "redis_always", "rocksdb_synced", "lmdb_synced",
+                                          "lmdb_writemap_synced"}));
+  EXPECT_EQ(report["disk"]["rounds"].size(), 1U);
+  EXPECT_GT(report["disk"]["bytes_per_second"], 0);
+  EXPECT_NE(report["server_commands"]["erda_journal"].get<std::string>().find("--journal"), std::string::npos);
+  EXPECT_NE(report["server_commands"]["redis_always"].get<std::string>().find("--appendfsync always"),
+            std::string::npos);
+  for (const char* ratio : {"redis_always_1", "redis_always_4", "rocksdb_synced_1", "lmdb_synced_1", "disk_share"}) {
+    EXPECT_GT(report["ratios"][ratio]["value"], 0) << ratio;
+  }
+  EXPECT_NE(ReadFile(Path("html")).find("The promise for an acknowledged put"), std::string::npos);
+}
+
+TEST_F(CompareNoSanitizerTest, PutsThatSurviveAPowerCutHaveOneSizeAndNoParts) {
+  for (const Words& bad : {Words{"--parts", "puts"}, Words{"--stores", "redis"}, Words{"--sizes", "1K,2K"}}) {
+    Words arguments = {"--preset", "durable"};
+    arguments.insert(arguments.end(), bad.begin(), bad.end());
+    EXPECT_EQ(Compare(arguments).code, 2) << bad.front();
+  }
+  EXPECT_TRUE(LeftNothing());
+}
+
 TEST_F(CompareNoSanitizerTest, StoppedInTheMiddleItLeavesNothing) {
   ExpectStops({"--quick", "--build", Build(), "--sizes", "1K"}, "memcached.sock");
 }
