@@ -129,21 +129,22 @@ class Measurement {
     return Restarts();
   }
 
-  // In turn: a disk that gets slower, or has other work, is so for all three.
+  // In turn: a disk that gets slower, or has other work, is so for all three. Another one begins each time.
   Status SmallWrites() {
     const bench::Values values(settings_.value_bytes);
     std::string value(settings_.value_bytes, '\0');
+    const uint64_t kinds = settings_.disk_only ? 2 : 3;
     const auto end = Time::now() + time_;
     for (uint64_t i = 0; Time::now() < end; ++i) {
-      if (auto status = Sample(report_.disk.flushed, [this] { return disk_->WriteAndFlush(); }); !status.ok())
-        return status;
-      if (auto status = Sample(report_.disk.durable, [this] { return disk_->WriteDurably(); }); !status.ok())
-        return status;
-      if (settings_.disk_only) continue;
-      const bench::Key key = bench::KeyOf(i % settings_.keys);
-      values.Fill(value, i % settings_.keys, i);
-      const auto put = [&] { return client_->Put(bench::AsView(key), value); };
-      if (auto status = Sample(report_.put_us, put); !status.ok()) return status;
+      for (uint64_t turn = 0; turn < kinds; ++turn) {
+        const uint64_t kind = (i + turn) % kinds;
+        const bench::Key key = bench::KeyOf(i % settings_.keys);
+        if (kind == 2) values.Fill(value, i % settings_.keys, i);
+        Status status = kind == 0   ? Sample(report_.disk.flushed, [this] { return disk_->WriteAndFlush(); })
+                        : kind == 1 ? Sample(report_.disk.durable, [this] { return disk_->WriteDurably(); })
+                                    : Sample(report_.put_us, [&] { return client_->Put(bench::AsView(key), value); });
+        if (!status.ok()) return status;
+      }
     }
     return {};
   }
@@ -197,7 +198,7 @@ class Measurement {
         put = RunPuts(LoadOf(1, settings_.depth), slice).status();
         ended.store(true, std::memory_order_relaxed);
       });
-      const auto status = GetUntil([&] { return ended.load(std::memory_order_relaxed); }, report_.get_busy);
+      auto status = GetUntil([&] { return ended.load(std::memory_order_relaxed); }, report_.get_busy);
       putter.join();
       if (!status.ok()) return status;
       if (!put.ok()) return put;
