@@ -1,5 +1,6 @@
 #include "journal/apply.h"
 
+#include <fcntl.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace erda::journal {
 
 namespace {
 
-constexpr std::array<std::byte, 64 << 10> kZeroBytes{};
+constexpr std::array<std::byte, 64 << 10> kZeroBytes{};  // A larger range is zeroed without a write.
 
 Status Malformed() { return {Code::kCorruption, "a part of a stream has a malformed entry"}; }
 
@@ -32,7 +33,13 @@ class JoinedWrites {
     pieces_[count_++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};  // pwritev only reads.
     end_ = offset + bytes.size();
   }
+  // A large range of zeroes becomes one where the file has room and no bytes: most file systems can do that. Nothing is
+  // written for it then.
   void AddZeroes(uint64_t offset, uint64_t size) {
+    if (size >= kZeroBytes.size()) {
+      Finish();  // What was taken may be in the range.
+      if (ZeroRange(offset, size)) return;
+    }
     while (size > 0) {
       const uint64_t part = std::min<uint64_t>(size, kZeroBytes.size());
       Add(offset, std::span(kZeroBytes).first(part));
@@ -59,6 +66,20 @@ class JoinedWrites {
   }
 
  private:
+  // Returns false if the file system cannot do that.
+  bool ZeroRange(uint64_t offset, uint64_t size) {
+    while (status_.ok() && zeroes_ranges_) {
+      constexpr int kMode = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE;
+      if (::fallocate(fd_, kMode, static_cast<off_t>(offset), static_cast<off_t>(size)) == 0) return true;
+      if (errno == EINTR) continue;
+      zeroes_ranges_ = errno != EOPNOTSUPP;
+      if (zeroes_ranges_) {
+        status_ = ErrnoStatus("cannot zero " + std::to_string(size) + " bytes at offset " + std::to_string(offset) +
+                              " of the pool file");
+      }
+    }
+    return !status_.ok();
+  }
   // A write may take only a part: a signal or a full disk ends it.
   static std::span<iovec> Without(std::span<iovec> pieces, size_t written) {
     while (!pieces.empty() && written >= pieces.front().iov_len) {
@@ -74,6 +95,7 @@ class JoinedWrites {
 
   const int fd_;
   Status status_;
+  bool zeroes_ranges_ = true;  // The file system has not refused it.
   std::array<iovec, 256> pieces_{};
   size_t count_ = 0;
   uint64_t begin_ = 0;
