@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "base/bytes.h"
@@ -28,6 +29,13 @@ uint64_t StepBytes(const std::vector<Checkpointer::Source>& sources) {
   uint64_t bytes = kStepBytes;
   for (const auto& source : sources) bytes = std::min(bytes, source.stream->capacity() / 8);
   return bytes;
+}
+
+// Without the shard, nobody could tell which memory it is.
+Status OfStream(const Stream& stream, Status status) {
+  if (status.code() != Code::kCorruption) return status;
+  return {Code::kCorruption, "the stream of shard " + std::to_string(stream.shard()) +
+                                 " in memory is damaged: " + std::string(status.message())};
 }
 
 }  // namespace
@@ -132,7 +140,7 @@ Status Checkpointer::Make(const CheckpointSteps::Places& places) {
   for (size_t i = 0; i < sources_.size(); ++i) {
     const Stream& stream = *sources_[i].stream;
     for (const auto piece : stream.Bytes(stream.released(), places[i])) {
-      if (auto status = ApplyToFile(piece, fd_, pool_size_); !status.ok()) return status;
+      if (auto status = ApplyToFile(piece, fd_, pool_size_); !status.ok()) return OfStream(stream, std::move(status));
     }
   }
   if (::fdatasync(fd_) != 0) return ErrnoStatus("cannot write the pool file to its disk");

@@ -84,6 +84,7 @@ class Stream {
   [[nodiscard]] bool Append(uint64_t offset, std::span<const std::byte> bytes);
   [[nodiscard]] bool AppendZeroes(uint64_t offset, uint64_t size);
 
+  [[nodiscard]] uint32_t shard() const { return header_->shard; }
   [[nodiscard]] RingLife life() const { return {header_->secret, header_->epoch}; }
   // Any thread. A thread that sees a new end also sees all bytes before it.
   [[nodiscard]] Place end() const {

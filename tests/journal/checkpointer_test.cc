@@ -94,6 +94,16 @@ TEST_F(CheckpointerTest, NothingIsFreeBeforeTheFileIsSynced) {
   EXPECT_FALSE(health_.ok());
 }
 
+// A fuzzer found that: the message did not tell what is damaged.
+TEST_F(CheckpointerTest, DamageOfTheStreamInMemoryIsNamed) {
+  Begin(MemoryFile());
+  Hold(4096, "held");
+  memory_.bytes()[Stream::kHeaderBytes + offsetof(EntryHeader, kind)] = std::byte{99};
+  const Status status = checkpointer_->Run();
+  EXPECT_EQ(status.message(), "the stream of shard 3 in memory is damaged: a part of a stream has a malformed entry");
+  EXPECT_EQ(stream_->released(), 0U);
+}
+
 TEST_F(CheckpointerTest, StreamIsNotFreeBeforeTheRingHasTheCheckpoint) {
   Begin(MemoryFile());
   Hold(4096, "held");
