@@ -1,0 +1,82 @@
+// The calls of the C library that SimulatedFiles answers, for all of this program. For other files, and while there are
+// no SimulatedFiles, they are the kernel's.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "journal/simulated_files.h"
+
+namespace erda::journal {
+
+namespace {
+
+// Calls `simulated` with the files that there are. Calls the kernel if they have no answer.
+template <class Simulated, class Kernel>
+auto Answer(const Simulated& simulated, const Kernel& kernel) -> decltype(kernel()) {
+  if (SimulatedFiles* const files = PresentFiles()) {
+    if (const auto answer = simulated(*files)) return *answer;
+  }
+  return kernel();
+}
+
+}  // namespace
+
+// The names of the functions here are not those of the C library, whose headers may define some as inline.
+extern "C" {
+
+ssize_t ErdaTestWrite(int fd, const void* bytes, size_t size, off_t offset) __asm__("pwrite");
+ssize_t ErdaTestWriteAll(int fd, const iovec* pieces, int count, off_t offset) __asm__("pwritev");
+ssize_t ErdaTestRead(int fd, void* bytes, size_t size, off_t offset) __asm__("pread");
+int ErdaTestSync(int fd) __asm__("fsync");
+int ErdaTestDataSync(int fd) __asm__("fdatasync");
+int ErdaTestMappingSync(void* begin, size_t size, int flags) __asm__("msync");
+int ErdaTestUnlink(const char* path) __asm__("unlink");
+
+ssize_t ErdaTestWrite(int fd, const void* bytes, size_t size, off_t offset) {
+  const iovec piece{const_cast<void*>(bytes), size};
+  return Answer(
+      [&](SimulatedFiles& files) {
+        return files.Write(fd, {&piece, 1}, static_cast<uint64_t>(offset));
+      },
+      [&] { return ssize_t{::syscall(SYS_pwrite64, fd, bytes, size, offset)}; });
+}
+
+ssize_t ErdaTestWriteAll(int fd, const iovec* pieces, int count, off_t offset) {
+  const std::span all(pieces, static_cast<size_t>(count));
+  return Answer([&](SimulatedFiles& files) { return files.Write(fd, all, static_cast<uint64_t>(offset)); },
+                [&] { return ssize_t{::syscall(SYS_pwritev, fd, pieces, count, offset, 0)}; });
+}
+
+ssize_t ErdaTestRead(int fd, void* bytes, size_t size, off_t offset) {
+  const ssize_t count = ::syscall(SYS_pread64, fd, bytes, size, offset);
+  SimulatedFiles* const files = PresentFiles();
+  if (files != nullptr && count > 0) {
+    files->HasRead(fd, {static_cast<std::byte*>(bytes), static_cast<size_t>(count)}, static_cast<uint64_t>(offset));
+  }
+  return count;
+}
+
+int ErdaTestSync(int fd) {
+  return Answer([&](SimulatedFiles& files) { return files.Sync(fd); },
+                [&] { return static_cast<int>(::syscall(SYS_fsync, fd)); });
+}
+
+int ErdaTestDataSync(int fd) {
+  return Answer([&](SimulatedFiles& files) { return files.Sync(fd); },
+                [&] { return static_cast<int>(::syscall(SYS_fdatasync, fd)); });
+}
+
+int ErdaTestMappingSync(void* begin, size_t size, int flags) {
+  return Answer([&](SimulatedFiles& files) { return files.SyncMapping(begin, size); },
+                [&] { return static_cast<int>(::syscall(SYS_msync, begin, size, flags)); });
+}
+
+int ErdaTestUnlink(const char* path) {
+  return Answer([&](SimulatedFiles& files) { return files.Unlink(path); },
+                [&] { return static_cast<int>(::syscall(SYS_unlink, path)); });
+}
+
+}  // extern "C"
+
+}  // namespace erda::journal
