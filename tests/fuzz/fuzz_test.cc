@@ -2,12 +2,14 @@
 // runs the fuzzers themselves.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
 
 #include "fuzz/input.h"
+#include "fuzz/journal_input.h"
 #include "fuzz/targets.h"
 
 namespace erda::fuzz {
@@ -31,11 +33,11 @@ void RunCorpus(Target target, const std::string& name) {
   }
 }
 
-void RunRandom(Target target, int runs) {
+void RunRandom(Target target, int runs, uint8_t places = kPlaces) {
   Random random(4);
   for (int i = 0; i < runs; ++i) {
     std::string input;
-    for (uint64_t n = random.Between(2, 20); n > 0; --n) Mutate(&input, &random);
+    for (uint64_t n = random.Between(2, 20); n > 0; --n) Mutate(&input, &random, places);
     input[0] = static_cast<char>(i);
     Run(target, input);
   }
@@ -79,12 +81,22 @@ TEST(FuzzTest, ServerSurvivesRandomConversations) {
 TEST(FuzzTest, ServerSurvivesPoolsOfTheCorpus) { RunCorpus(OpenAndServe, "open"); }
 TEST(FuzzTest, InspectionSurvivesPoolsOfTheCorpus) { RunCorpus(Inspect, "inspect"); }
 TEST(FuzzTest, SalvageSurvivesPoolsOfTheCorpus) { RunCorpus(Salvage, "inspect"); }
+TEST(FuzzTest, ServerSurvivesJournalsOfTheCorpus) { RunCorpus(OpenJournaled, "journal"); }
 TEST(FuzzTest, ServerSurvivesConversationsOfTheCorpus) {
   RunCorpus([](std::span<const uint8_t> input) { Speak(input); }, "speak");
 }
 TEST(FuzzTest, ServerSurvivesRandomPools) { RunRandom(OpenAndServe, 4000); }
 TEST(FuzzTest, InspectionSurvivesRandomPools) { RunRandom(Inspect, 4000); }
 TEST(FuzzTest, SalvageSurvivesRandomPools) { RunRandom(Salvage, 4000); }
+
+TEST(FuzzTest, ServerSurvivesRandomJournals) { RunRandom(OpenJournaled, 300, kJournalPlaces); }
+
+TEST(FuzzTest, UnchangedJournalsOpen) {
+  for (uint8_t pool = 0; pool < static_cast<uint8_t>(JournalPool::kCount); ++pool) {
+    for (const uint8_t todo : std::to_array<uint8_t>({0x00, 0x03, 0x0c, 0x2b, 0x37}))
+      OpenJournaled(std::array<uint8_t, 2>{pool, todo});
+  }
+}
 
 TEST(FuzzTest, SalvageOfUnchangedPoolsFindsTheValuesOfGets) {
   for (uint8_t pool = 0; pool < kPools; ++pool) Salvage(std::array<uint8_t, 2>{pool, 0});

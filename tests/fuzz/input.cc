@@ -182,21 +182,12 @@ const Base& BaseAt(uint32_t number) {
   return bases.at(number >= 240 ? kGrown : number < kPools ? number : number % kGrown);
 }
 
-struct Change {
-  uint8_t place;
-  uint8_t operation;
-  uint16_t reserved;
-  uint32_t index;
-  uint64_t value;
-};
-static_assert(sizeof(Change) == kChangeBytes);
-
 // Returns the offset of the word that the change changes.
 uint64_t PlaceOf(const Base& base, const Change& change) {
   const Geometry& g = base.geometry;
   const uint64_t word = change.index & 0xff;  // the word in the structure
   const uint64_t which = change.index >> 8;
-  switch (change.place % 8) {
+  switch (change.place % kPlaces) {
     case 0:
       return format::kSuperblockOffsets[which % 2] + word % 16 * 8;
     case 1:
@@ -248,13 +239,13 @@ uint64_t Changed(const Base& base, const Change& change, const Image& image, uin
 // Corrects the checksum of a changed superblock or object, so that the change gets past the check.
 void FixChecksums(const Base& base, const Change& change, Input* input) {
   const auto bytes = std::as_writable_bytes(std::span(input->image));
-  if (change.place % 8 == 0) {
+  if (change.place % kPlaces == 0) {
     const auto at = bytes.subspan(format::kSuperblockOffsets[(change.index >> 8) % 2]);
     auto superblock = LoadAs<format::Superblock>(at);
     superblock.crc = format::SuperblockCrc(superblock);
     std::memcpy(at.data(), &superblock, sizeof(superblock));
   }
-  if (change.place % 8 == 6) {
+  if (change.place % kPlaces == 6) {
     const Object& object = base.objects[(change.index >> 8) % base.objects.size()];
     const auto at = bytes.subspan(object.offset);
     auto header = LoadAs<format::ObjectHeader>(at);
@@ -301,7 +292,7 @@ Input Decode(std::span<const uint8_t> bytes) {
   return input;
 }
 
-void Mutate(std::string* input, Random* random) {
+void Mutate(std::string* input, Random* random, uint8_t places) {
   if (input->size() < kInputHeaderBytes) input->resize(kInputHeaderBytes);
   size_t changes = (input->size() - kInputHeaderBytes) / kChangeBytes;
   input->resize(kInputHeaderBytes + changes * kChangeBytes);
@@ -313,7 +304,7 @@ void Mutate(std::string* input, Random* random) {
     input->erase(at(random->Uniform(changes)), kChangeBytes);
   } else if (dice < 7 && changes < kChangesMax) {
     Change change{};
-    change.place = static_cast<uint8_t>(random->Uniform(8));
+    change.place = static_cast<uint8_t>(random->Uniform(places));
     change.operation = static_cast<uint8_t>(random->Uniform(8) | (random->Chance(0.5) ? 0x80 : 0));
     change.index = static_cast<uint32_t>(random->Next());
     change.value = random->Chance(0.5) ? random->Next() : random->Uniform(300);

@@ -35,7 +35,19 @@ struct Input {
 };
 [[nodiscard]] Input Decode(std::span<const uint8_t> bytes);
 
-// Changes the input a little, or adds a random change. The input stays at most kInputBytesMax long.
-void Mutate(std::string* input, Random* random);
+// One change of an input. The operation's highest bit says whether a checksum is corrected.
+struct Change {
+  uint8_t place;
+  uint8_t operation;
+  uint16_t reserved;
+  uint32_t index;
+  uint64_t value;
+};
+static_assert(sizeof(Change) == kChangeBytes);
+
+inline constexpr uint8_t kPlaces = 8;
+// Changes the input a little, or adds a random change, at one of that many kinds of places. The input stays at most
+// kInputBytesMax long.
+void Mutate(std::string* input, Random* random, uint8_t places = kPlaces);
 
 }  // namespace erda::fuzz

@@ -1,5 +1,5 @@
-// The shards of a server over a pool in memory, without threads and clients. It opens, recovers and closes the pool as
-// server_shards.cc does.
+// The shards of a server over a pool in memory, or over one with a journal, without threads and clients. It opens,
+// recovers and closes the pool as server_shards.cc does.
 #pragma once
 
 #include <functional>
@@ -44,6 +44,8 @@ class PoolServer {
  public:
   // Opens the pool, and recovers it if it was not closed cleanly. Changes nothing in a pool that it refuses.
   static Result<std::unique_ptr<PoolServer>> Open(Image image);
+  // The same for a pool that was opened elsewhere. Its owner calls neither image() nor memory().
+  static Result<std::unique_ptr<PoolServer>> Take(std::unique_ptr<nvm::Pool> pool);
 
   // Each request goes to the shard of its key.
   server::Outcome Put(std::string_view key, std::string_view value);
@@ -56,11 +58,15 @@ class PoolServer {
   void Report(std::string_view key);
   void EndSession(server::SessionId session);
   void Sweep();
+  // On a pool with a journal: waits until the disk holds all that the shards flushed, and settles it. Each request must
+  // be held before the next one of its key.
+  Status Hold();
   // Reads the key as a client does. tests/server/readers.h names the texts that it returns without a value.
   [[nodiscard]] std::string Get(std::string_view key) const;
   void Close();
 
   [[nodiscard]] const format::Geometry& geometry() const { return pool_->geometry(); }
+  [[nodiscard]] nvm::Pool& pool() { return pool_->pool(); }
   [[nodiscard]] const Image& image() const { return memory_->image(); }
   [[nodiscard]] MemoryPool& memory() { return *memory_; }
   // Returns true while the shard moves an index entry.

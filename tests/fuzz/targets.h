@@ -20,6 +20,12 @@ void Inspect(std::span<const uint8_t> input);
 // pool, it takes the values that gets read.
 void Salvage(std::span<const uint8_t> input);
 
+// Opens a pool with a journal, its files changed, as a server does, and serves a few requests. Then it closes the pool
+// or is killed, perhaps with a reboot, and opens it again; all that twice. Any content may be refused, with a message.
+// No get returns anything but a value of its key. If one thing was changed, a pool that opened once opens again, and
+// has all that was held.
+void OpenJournaled(std::span<const uint8_t> input);
+
 // Two hostile clients take their actions from the input, eight bytes for each (hostile_peer.h), at a live server. In
 // spite of them, the keys of a good client keep their values. Its operations end, and it keeps its connection.
 struct Spoken {

@@ -208,6 +208,7 @@ def _fuzz_steps(logs, scratch):
         Step("fuzz-open", "Fuzzing: opening, recovering and serving a pool", fuzz("open", 6000, 386), **place),
         Step("fuzz-inspect", "Fuzzing: erda-inspect", fuzz("inspect", 10000, 386), **place),
         Step("fuzz-salvage", "Fuzzing: erda-pool salvage", fuzz("salvage", 4000, 386), **place),
+        Step("fuzz-journal", "Fuzzing: opening and serving a pool with a journal", fuzz("journal", 1000, 386), **place),
         Step("fuzz-speak", "Fuzzing: hostile clients at a live server",
              fuzz("speak", 1500, 800, "-len_control=0"), **place),
     ]

@@ -1,3 +1,3 @@
 #include "fuzz/libfuzzer/main.h"
 
-ERDA_FUZZ_TARGET(erda::fuzz::Inspect)
+ERDA_FUZZ_TARGET(erda::fuzz::Inspect, erda::fuzz::kPlaces)

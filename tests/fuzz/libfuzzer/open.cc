@@ -1,3 +1,3 @@
 #include "fuzz/libfuzzer/main.h"
 
-ERDA_FUZZ_TARGET(erda::fuzz::OpenAndServe)
+ERDA_FUZZ_TARGET(erda::fuzz::OpenAndServe, erda::fuzz::kPlaces)

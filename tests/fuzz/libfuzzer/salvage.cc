@@ -1,3 +1,3 @@
 #include "fuzz/libfuzzer/main.h"
 
-ERDA_FUZZ_TARGET(erda::fuzz::Salvage)
+ERDA_FUZZ_TARGET(erda::fuzz::Salvage, erda::fuzz::kPlaces)
