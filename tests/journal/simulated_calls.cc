@@ -1,9 +1,12 @@
 // The calls of the C library that SimulatedFiles answers, for all of this program. For other files, and while there are
 // no SimulatedFiles, they are the kernel's.
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstddef>
+#include <optional>
+#include <vector>
 
 #include "journal/simulated_files.h"
 
@@ -27,6 +30,7 @@ extern "C" {
 
 ssize_t ErdaTestWrite(int fd, const void* bytes, size_t size, off_t offset) __asm__("pwrite");
 ssize_t ErdaTestWriteAll(int fd, const iovec* pieces, int count, off_t offset) __asm__("pwritev");
+int ErdaTestAllocate(int fd, int mode, off_t offset, off_t size) __asm__("fallocate");
 ssize_t ErdaTestRead(int fd, void* bytes, size_t size, off_t offset) __asm__("pread");
 int ErdaTestSync(int fd) __asm__("fsync");
 int ErdaTestDataSync(int fd) __asm__("fdatasync");
@@ -46,6 +50,19 @@ ssize_t ErdaTestWriteAll(int fd, const iovec* pieces, int count, off_t offset) {
   const std::span all(pieces, static_cast<size_t>(count));
   return Answer([&](SimulatedFiles& files) { return files.Write(fd, all, static_cast<uint64_t>(offset)); },
                 [&] { return ssize_t{::syscall(SYS_pwritev, fd, pieces, count, offset, 0)}; });
+}
+
+// A range that is zeroed is a write of zeroes to the simulation.
+int ErdaTestAllocate(int fd, int mode, off_t offset, off_t size) {
+  return Answer(
+      [&](SimulatedFiles& files) -> std::optional<int> {
+        if (mode != (FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE)) return {};
+        std::vector<std::byte> zeroes(static_cast<size_t>(size));
+        const iovec piece{zeroes.data(), zeroes.size()};
+        const auto written = files.Write(fd, {&piece, 1}, static_cast<uint64_t>(offset));
+        return written ? std::optional(*written < 0 ? -1 : 0) : std::nullopt;
+      },
+      [&] { return static_cast<int>(::syscall(SYS_fallocate, fd, mode, offset, size)); });
 }
 
 ssize_t ErdaTestRead(int fd, void* bytes, size_t size, off_t offset) {

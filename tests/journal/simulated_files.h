@@ -1,6 +1,6 @@
 // Files on a disk with a volatile cache, with power cuts and errors at chosen calls.
 //
-// The program of these tests has its own pwrite, pwritev, pread, fdatasync, fsync, msync and unlink
+// The program of these tests has its own pwrite, pwritev, fallocate, pread, fdatasync, fsync, msync and unlink
 // (simulated_calls.cc). They ask the SimulatedFiles that there are, and leave all other files to the kernel. So a test
 // runs the code of the server as it is, and the server knows nothing of the simulation.
 #pragma once
