@@ -16,10 +16,14 @@ uint32_t CheckpointCrc(CheckpointBlock checkpoint) {
   return Crc32c(0, BytesOf(checkpoint));
 }
 
+// No place, epoch or generation gets so far: at 10 GB/s a stream takes 29 years. Larger ones would wrap around.
+constexpr uint64_t kNumbersEnd = uint64_t{1} << 63;
+
 bool IsCheckpointOf(const CheckpointBlock& checkpoint, const RingIdentity& identity, uint64_t blocks) {
   return checkpoint.magic == kCheckpointMagic && checkpoint.format_version == kFormatVersion &&
          checkpoint.crc == CheckpointCrc(checkpoint) && checkpoint.uuid == identity.uuid &&
-         checkpoint.secret == identity.secret && checkpoint.shard == identity.shard &&
+         checkpoint.secret == identity.secret && checkpoint.shard == identity.shard && checkpoint.place < kNumbersEnd &&
+         checkpoint.epoch < kNumbersEnd && checkpoint.generation < kNumbersEnd &&
          checkpoint.place_epoch <= checkpoint.epoch && checkpoint.first_block >= kFirstRecordBlock &&
          checkpoint.first_block < blocks;
 }

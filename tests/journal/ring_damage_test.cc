@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -44,6 +45,36 @@ TEST_F(RingDamageTest, DamageOfOneCheckpointCopyDoesNotBringAnEpochBack) {
     EXPECT_EQ(ring->epoch(), 2U);
     EXPECT_EQ(Visited(), "one two ");
   }
+}
+
+// A fuzzer found that: a stream that wrapped around counted as held at once.
+TEST_F(RingDamageTest, CheckpointWithNumbersThatNothingReachesDoesNotCount) {
+  CheckpointBlock checkpoint = FirstCheckpoint(kRingIdentity);
+  checkpoint.generation = 100;
+  const AlignedBuffer buffer(kDiskBlock);
+  const auto write = [&](uint64_t copy) {
+    EncodeCheckpoint(checkpoint, buffer.bytes());
+    ASSERT_TRUE(disk_.Write(part_.offset + copy * kDiskBlock, buffer.bytes()).ok());
+  };
+  checkpoint.place = (Place{1} << 63) - 16;
+  write(0);
+  EXPECT_EQ(Open()->checkpoint(), checkpoint.place);
+  checkpoint.place += 16;
+  write(0);
+  EXPECT_EQ(Open()->checkpoint(), 0U) << "the other copy counts";
+  for (uint64_t CheckpointBlock::*number : {&CheckpointBlock::epoch, &CheckpointBlock::generation}) {
+    CheckpointBlock other = FirstCheckpoint(kRingIdentity);
+    other.generation = 100;
+    other.place = 16;
+    other.*number = UINT64_MAX;
+    std::swap(other, checkpoint);
+    write(0);
+    std::swap(other, checkpoint);
+    EXPECT_EQ(Open()->checkpoint(), 0U);
+  }
+  write(1);
+  EXPECT_EQ(Ring::Open(disk_, part_, kRingIdentity, [](const Record&) { return Status(); }).status().code(),
+            Code::kCorruption);
 }
 
 TEST_F(RingDamageTest, RecordOfALaterEpochShowsThatACheckpointIsLost) {
