@@ -37,7 +37,7 @@ class JoinedWrites {
   // written for it then.
   void AddZeroes(uint64_t offset, uint64_t size) {
     if (size >= kZeroBytes.size()) {
-      Finish();  // What was taken may be in the range.
+      Finish();  // Earlier bytes may be in the range.
       if (ZeroRange(offset, size)) return;
     }
     while (size > 0) {

@@ -34,8 +34,8 @@ class CapturedPool : public nvm::Pool {
     std::function<void()> await_room;
     // Returns when the disk holds all of the stream, or the failure if it never will.
     std::function<Status()> await_held;
-    // Somebody will wait until the disk holds all of the stream.
-    std::function<void()> ask;
+    // This number of answers waits until the disk holds all of the stream.
+    std::function<void(uint64_t waiters)> ask;
   };
   // REQUIRES: what the medium names outlives the pool.
   CapturedPool(nvm::Pool& image, Stream& stream, Medium medium);
@@ -55,8 +55,8 @@ class CapturedPool : public nvm::Pool {
     return medium_.held->load(std::memory_order_acquire);
   }
   Status AwaitHeld() override;
-  void AskHeld() override {
-    if (held() < place()) medium_.ask();
+  void AskHeld(uint64_t waiters) override {
+    if (held() < place()) medium_.ask(waiters);
   }
   [[nodiscard]] bool failed() const override { return !medium_.health->ok(); }
   // Sync waits for nothing and returns ok, as for NVM: the stream keeps the order of all flushes. boot() returns

@@ -209,13 +209,13 @@ Status JournaledPool::MakeShards(std::vector<Ring> rings) {
       checkpointer_->Ask();
       writer->AwaitNews(kRoomLook);
     };
-    shard.pool =
-        std::make_unique<CapturedPool>(image_->pool(), *shard.stream,
-                                       CapturedPool::Medium{.held = always ? &writer->held() : nullptr,
-                                                            .health = &health_,
-                                                            .await_room = await_room,
-                                                            .await_held = [writer] { return writer->AwaitHeld(); },
-                                                            .ask = [writer] { writer->Ask(); }});
+    shard.pool = std::make_unique<CapturedPool>(
+        image_->pool(), *shard.stream,
+        CapturedPool::Medium{.held = always ? &writer->held() : nullptr,
+                             .health = &health_,
+                             .await_room = await_room,
+                             .await_held = [writer] { return writer->AwaitHeld(); },
+                             .ask = [writer](uint64_t waiters) { writer->Ask(waiters); }});
     sources.push_back({shard.stream.get(), writer});
   }
   checkpointer_ =

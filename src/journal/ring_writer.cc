@@ -1,6 +1,7 @@
 #include "journal/ring_writer.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <new>
@@ -14,6 +15,8 @@ namespace erda::journal {
 namespace {
 
 constexpr Nanoseconds kForever = std::chrono::hours(1);
+// A longer write says nothing of the next ones.
+constexpr Nanoseconds kWriteTimeMost = std::chrono::milliseconds(20);
 constexpr Nanoseconds kMemoryPause = std::chrono::milliseconds(10);
 
 }  // namespace
@@ -47,14 +50,15 @@ void RingWriter::Stop() {
 }
 
 // Sequentially consistent, as in Sleep: one of the two threads sees the other's store. So either the writer finds the
-// place before it sleeps, or the asker finds it asleep and rings.
-void RingWriter::Ask() {
+// place before it sleeps, or the asker finds it asleep and rings. The same holds for the waiters, and AwaitGroup.
+void RingWriter::Ask(uint64_t waiters) {
   const Place end = stream_.end();
+  waiters_.store(waiters, std::memory_order_seq_cst);
   Place asked = asked_.load(std::memory_order_relaxed);
   do {
     if (asked >= end) return;
   } while (!asked_.compare_exchange_weak(asked, end, std::memory_order_seq_cst, std::memory_order_relaxed));
-  if (sleeps_.load(std::memory_order_seq_cst)) bell_.Ring();
+  if (sleeps_.load(std::memory_order_seq_cst) && waiters >= wanted_.load(std::memory_order_relaxed)) bell_.Ring();
 }
 
 Status RingWriter::AwaitHeld() {
@@ -97,10 +101,12 @@ Status RingWriter::Checkpoint(Place place) {
 }
 
 void RingWriter::Run() {
+  ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // The waits of AwaitGroup are short.
   while (!stops()) {
     if (wants_checkpoint_.load(std::memory_order_acquire)) MakeCheckpoint();
     const bool asked = asked_.load(std::memory_order_acquire) > ring_.held();
     const bool due = std::exchange(due_, false) || asked;
+    if (asked && !full_ && health_.ok()) AwaitGroup();
     if (!(due && !full_ && health_.ok() && WriteOrNoMemory())) Sleep();
   }
   Tell();
@@ -125,10 +131,31 @@ void RingWriter::Sleep() {
   sleeps_.store(false, std::memory_order_relaxed);
 }
 
+void RingWriter::AwaitGroup() {
+  const uint64_t expected = group_.expected();
+  if (waiters_.load(std::memory_order_relaxed) >= expected) return;
+  wanted_.store(expected, std::memory_order_relaxed);
+  sleeps_.store(true, std::memory_order_seq_cst);
+  if (waiters_.load(std::memory_order_seq_cst) < expected && !wants_checkpoint_.load(std::memory_order_seq_cst) &&
+      !stops()) {
+    pollfd event{bell_.get(), POLLIN, 0};
+    const timespec patience{0, group_.Patience().count()};
+    if (::ppoll(&event, 1, &patience, nullptr) > 0) bell_.Drain();
+    group_.Ended(waiters_.load(std::memory_order_relaxed) >= expected);
+  }
+  sleeps_.store(false, std::memory_order_relaxed);
+  wanted_.store(0, std::memory_order_relaxed);
+}
+
 bool RingWriter::WriteAll() {
   const Place before = ring_.held();
+  const Nanoseconds begin = SteadyClock::Instance().Now();
   Status status = WriteRecords(stream_.end());
   if (status.ok() && ring_.end() != before) status = ring_.Flush();
+  if (asked_.load(std::memory_order_relaxed) > before) {
+    const uint64_t waiters = waiters_.load(std::memory_order_relaxed);
+    group_.Wrote(waiters == kUrgent ? 0 : waiters, std::min(SteadyClock::Instance().Now() - begin, kWriteTimeMost));
+  }
   if (!status.ok()) {
     health_.Fail(status);
     Tell();

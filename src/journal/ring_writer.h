@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/event_fd.h"
 #include "erda/status.h"
+#include "journal/group_wait.h"
 #include "journal/health.h"
 #include "journal/ring.h"
 #include "journal/stream.h"
@@ -43,8 +44,10 @@ class RingWriter {
   // Stops the thread. The stream keeps all that is not written.
   void Stop();
 
-  // Any thread: somebody waits until the disk holds what the stream has now.
-  void Ask();
+  // Any thread: somebody waits until the disk holds what the stream has now. `waiters`: how many do. kUrgent: the
+  // writer waits for no others.
+  static constexpr uint64_t kUrgent = UINT64_MAX;
+  void Ask(uint64_t waiters = kUrgent);
   // The place up to which the disk holds the stream.
   [[nodiscard]] const std::atomic<Place>& held() const { return held_; }
   // Any thread but the writer's: waits until the disk holds what the stream has now. Returns the failure if it never
@@ -72,6 +75,8 @@ class RingWriter {
   void Count();
   void TellHeld();
   void Sleep();
+  // Before a write that somebody waits for: waits for others (group_wait.h).
+  void AwaitGroup();
   void MakeCheckpoint();
   [[nodiscard]] bool stops() const { return stops_.load(std::memory_order_acquire); }
 
@@ -89,6 +94,9 @@ class RingWriter {
   std::atomic<uint64_t> used_bytes_{0};
   std::atomic<uint64_t> full_times_{0};
   std::atomic<Place> asked_{0};
+  std::atomic<uint64_t> waiters_{0};  // As the last Ask said.
+  std::atomic<uint64_t> wanted_{0};   // An Ask of fewer does not end the writer's sleep.
+  GroupWait group_;
   std::atomic<bool> sleeps_{false};
   std::atomic<bool> stops_{false};
   bool full_ = false;        // The last record found no room.

@@ -107,8 +107,8 @@ class Pool {
   [[nodiscard]] virtual uint64_t held() const { return 0; }
   // Waits until the medium holds the stream up to its present end. Returns an error if it never will.
   virtual Status AwaitHeld() { return {}; }
-  // Has the medium write the stream up to its present end soon, because somebody waits for that.
-  virtual void AskHeld() {}
+  // Has the medium write the stream up to its present end soon, for this number of waiting answers.
+  virtual void AskHeld([[maybe_unused]] uint64_t waiters) {}
   // `tell` hears of the shard's stream: at once, and when the medium holds more of it, has made a checkpoint, or has
   // failed. Any thread calls it, one call at a time. An empty function ends that.
   using TellHeld = std::function<void(const JournalCounts&)>;

@@ -81,7 +81,7 @@ class Writer {
   [[nodiscard]] uint64_t place() const { return pool_.place(); }
   [[nodiscard]] uint64_t held() const { return pool_.held(); }
   Status AwaitHeld() { return pool_.AwaitHeld(); }
-  void AskHeld() const { pool_.AskHeld(); }
+  void AskHeld(uint64_t waiters) const { pool_.AskHeld(waiters); }
   [[nodiscard]] bool failed() const { return pool_.failed(); }
 
   [[nodiscard]] std::span<const std::byte> Bytes(uint64_t offset, uint64_t size) const {

@@ -112,7 +112,7 @@ size_t Shard::Tidy(Nanoseconds since) {
 void Shard::AskHeld() {
   if (data_.versions().awaits_hold() || replies_.waits()) [[unlikely]] {
     hold_timer_.Asked(data_.nvm().place());
-    data_.nvm().AskHeld();
+    data_.nvm().AskHeld(replies_.waiting());
   }
 }
 

@@ -41,8 +41,9 @@ class CapturedPoolTest : public testing::Test {
       wait();
       return health_.failure();
     };
-    pool_.emplace(*image_, *stream_,
-                  CapturedPool::Medium{&held_place_, &health_, wait, await_held, [this] { ++asks_; }});
+    pool_.emplace(
+        *image_, *stream_,
+        CapturedPool::Medium{&held_place_, &health_, wait, await_held, [this](uint64_t /*waiters*/) { ++asks_; }});
   }
 
   // Takes what the stream has, and releases it.
@@ -183,14 +184,14 @@ TEST_F(CapturedPoolTest, ItsMediumIsBehind) {
 
 TEST_F(CapturedPoolTest, AsksOnlyForWhatIsNotHeld) {
   nvm::Writer writer(*pool_);
-  writer.AskHeld();
+  writer.AskHeld(1);
   EXPECT_EQ(asks_, 0);
   writer.Store64(0, 5);
   writer.Persist(0, 8);
-  writer.AskHeld();
+  writer.AskHeld(1);
   EXPECT_EQ(asks_, 1);
   Take();
-  writer.AskHeld();
+  writer.AskHeld(1);
   EXPECT_EQ(asks_, 1);
 }
 
@@ -211,7 +212,8 @@ TEST_F(CapturedPoolTest, FailedDiskStopsNobody) {
 // Then a power cut may take the last flushes, and no answer waits for the disk.
 TEST_F(CapturedPoolTest, WithoutWaitsAllCountsAsHeld) {
   CapturedPool pool(*image_, *stream_,
-                    CapturedPool::Medium{nullptr, &health_, [this] { Take(); }, [] { return Status(); }, [] {}});
+                    CapturedPool::Medium{nullptr, &health_, [this] { Take(); }, [] { return Status(); },
+                                         [](uint64_t /*waiters*/) {}});
   nvm::Writer writer(pool);
   writer.Store64(0, 5);
   writer.Persist(0, 8);

@@ -8,7 +8,7 @@ namespace {
 using Places = CheckpointSteps::Places;
 
 Places TakeNext(CheckpointSteps& steps) {
-  const Places places = steps.next();
+  Places places = steps.next();
   steps.Pop();
   return places;
 }

@@ -372,8 +372,9 @@ TEST_F(ImageTest, KilledServerLeavesImageAndStream) {
       const std::atomic<Place> held{0};
       const Health health([] {}, [](const Status& /*status*/) {});
       const auto release = [&] { stream->Release(stream->Cut(stream->released(), kEntrySpaceMax)); };
-      CapturedPool pool((*image)->pool(), *stream,
-                        CapturedPool::Medium{&held, &health, release, [] { return Status(); }, [] {}});
+      CapturedPool pool(
+          (*image)->pool(), *stream,
+          CapturedPool::Medium{&held, &health, release, [] { return Status(); }, [](uint64_t /*waiters*/) {}});
       nvm::Writer writer(pool);
       for (uint64_t number = 1;; ++number) {
         writer.Store64(4096 + number % kWords * 8, number);

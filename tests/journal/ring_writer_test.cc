@@ -93,6 +93,19 @@ TEST_F(RingWriterTest, OneFlushServesAllThatWasAppendedMeanwhile) {
   EXPECT_EQ(disk_.calls() - before, 2) << "a write and a flush";
 }
 
+// Of three who were answered by one write, the first one comes alone, and is not left waiting.
+TEST_F(RingWriterTest, WriterWaitsForOthersAndNotForEver) {
+  Begin();
+  for (int round = 0; round < 20; ++round) {
+    Put(0, "abcdefgh");
+    writer_->Ask(3);
+    ASSERT_TRUE(Becomes([&] { return writer_->held().load() == stream_->end(); }));
+    Put(0, "abcdefgh");
+    writer_->Ask(1);
+    EXPECT_TRUE(Becomes([&] { return writer_->held().load() == stream_->end(); })) << "nobody else comes";
+  }
+}
+
 // The settled bit of a version that was answered is such a thing.
 TEST_F(RingWriterTest, WhatNobodyWaitsForIsHeldLater) {
   Begin(milliseconds(20));

@@ -82,7 +82,7 @@ class StreamDisk {
                               wait();
                               return Status();
                             },
-                        .ask = [] {}}),
+                        .ask = [](uint64_t /*waiters*/) {}}),
           before_fence_(std::move(before_fence)) {}
 
    private:

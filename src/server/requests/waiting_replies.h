@@ -80,6 +80,7 @@ class WaitingReplies {
     return std::ranges::any_of(replies_, [](const Waiting& each) { return each.kind == 0 && !each.is_sent; });
   }
   [[nodiscard]] bool empty() const { return replies_.empty(); }
+  [[nodiscard]] size_t size() const { return replies_.size(); }
 
  private:
   struct Waiting {
