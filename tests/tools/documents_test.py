@@ -180,7 +180,7 @@ SIMULATOR = "erda-sim"
 @functools.cache
 def options_of(program: str, *subcommands: str) -> frozenset[str]:
     if program == SIMULATOR:  # tools/test does not build it.
-        return frozenset({"--help", *re.findall(r'"(--[a-z]+)"', (SOURCE / "tests/sim/erda-sim.cc").read_text("utf-8"))})
+        return frozenset({"--help", *re.findall(r'"(--[a-z-]+)"', (SOURCE / "tests/sim/erda-sim.cc").read_text("utf-8"))})
     shown = subprocess.run([program, *subcommands, "--help"], capture_output=True, text=True, check=True).stdout
     options = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", shown))
     listed = shown.partition("\nSubcommands:")[2] or shown.partition("\npositional arguments:")[2]
