@@ -104,8 +104,8 @@ typedef struct erda_activity {
   const erda_fabric_stats* const* fabrics;
   size_t fabric_count;
   const erda_latency_histogram* persist;
-  const erda_latency_histogram* hold;
   const erda_latency_histogram* clean_region;
+  const erda_latency_histogram* hold;
 } erda_activity;
 
 // --- The client
@@ -481,6 +481,7 @@ typedef struct erda_server_stats {
   uint64_t syncs;
   uint64_t sync_failures;
   uint64_t synced_at_ms;
+  uint64_t flips_undone;
   uint64_t journal_stream_bytes;
   uint64_t journal_held_bytes;
   uint64_t journal_bytes_written;
@@ -492,7 +493,6 @@ typedef struct erda_server_stats {
   uint64_t journal_interval_ms;
   uint64_t journal_full_times;
   uint64_t journals_failed;
-  uint64_t flips_undone;
   // tools/statistics/generate: end
 } erda_server_stats;
 

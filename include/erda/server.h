@@ -254,6 +254,8 @@ struct ServerStats {
   uint64_t sync_failures = 0;
   // Now: unix time in milliseconds at which the last successful sync began. 0: no sync has succeeded.
   uint64_t synced_at_ms = 0;
+  // Flipped bits of index entries that the server found and undid.
+  uint64_t flips_undone = 0;
   // Bytes that the streams of the journal have had in the life of the pool. Without a journal this and all numbers of
   // the journal are 0.
   uint64_t journal_stream_bytes = 0;
@@ -279,8 +281,6 @@ struct ServerStats {
   uint64_t journal_full_times = 0;
   // Now: shards whose journal's disk has failed. If it is not 0, no put is acknowledged any more.
   uint64_t journals_failed = 0;
-  // Flipped bits of index entries that the server found and undid.
-  uint64_t flips_undone = 0;
   // tools/statistics/generate: end
 };
 

@@ -189,6 +189,7 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(syncs) \
   X(sync_failures) \
   X(synced_at_ms) \
+  X(flips_undone) \
   X(journal_stream_bytes) \
   X(journal_held_bytes) \
   X(journal_bytes_written) \
@@ -199,8 +200,7 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(journal_checkpoint_at_ms) \
   X(journal_interval_ms) \
   X(journal_full_times) \
-  X(journals_failed) \
-  X(flips_undone)
+  X(journals_failed)
 
 // X(field, counter): those that are sums over the counters of all shards.
 #define ERDA_SUMMED_STATISTICS(X) \
@@ -245,6 +245,7 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(syncs, kSyncs) \
   X(sync_failures, kSyncFailures) \
   X(synced_at_ms, kSyncedAt) \
+  X(flips_undone, kFlipsUndone) \
   X(journal_stream_bytes, kJournalStreamBytes) \
   X(journal_held_bytes, kJournalHeldBytes) \
   X(journal_bytes_written, kJournalBytesWritten) \
@@ -255,6 +256,5 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(journal_checkpoint_at_ms, kJournalCheckpointAt) \
   X(journal_interval_ms, kJournalInterval) \
   X(journal_full_times, kJournalFullTimes) \
-  X(journals_failed, kJournalsFailed) \
-  X(flips_undone, kFlipsUndone)
+  X(journals_failed, kJournalsFailed)
 // clang-format on

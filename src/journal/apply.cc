@@ -66,17 +66,13 @@ class JoinedWrites {
   }
 
  private:
-  // Returns false if the file system cannot do that.
+  // Returns false if the file system cannot do that, or has no room for it. Then the zeroes are written: the file has
+  // room for that in any case.
   bool ZeroRange(uint64_t offset, uint64_t size) {
+    constexpr int kMode = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE;
     while (status_.ok() && zeroes_ranges_) {
-      constexpr int kMode = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE;
       if (::fallocate(fd_, kMode, static_cast<off_t>(offset), static_cast<off_t>(size)) == 0) return true;
-      if (errno == EINTR) continue;
-      zeroes_ranges_ = errno != EOPNOTSUPP;
-      if (zeroes_ranges_) {
-        status_ = ErrnoStatus("cannot zero " + std::to_string(size) + " bytes at offset " + std::to_string(offset) +
-                              " of the pool file");
-      }
+      zeroes_ranges_ = errno == EINTR;
     }
     return !status_.ok();
   }

@@ -1,7 +1,5 @@
 #include "journal/checkpointer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <new>
 #include <string>
@@ -16,7 +14,8 @@ namespace erda::journal {
 
 namespace {
 
-// A step of a checkpoint has this much, or an eighth of a small stream's memory.
+// A step of a checkpoint has this much for each shard, or an eighth of a small stream's memory. A shard's part of a
+// step costs a flush of its ring.
 constexpr uint64_t kStepBytes = 4 << 20;
 
 CheckpointSteps::Places Released(const std::vector<Checkpointer::Source>& sources) {
@@ -28,7 +27,7 @@ CheckpointSteps::Places Released(const std::vector<Checkpointer::Source>& source
 uint64_t StepBytes(const std::vector<Checkpointer::Source>& sources) {
   uint64_t bytes = kStepBytes;
   for (const auto& source : sources) bytes = std::min(bytes, source.stream->capacity() / 8);
-  return bytes;
+  return bytes * sources.size();
 }
 
 // Without the shard, nobody could tell which memory it is.
@@ -40,9 +39,9 @@ Status OfStream(const Stream& stream, Status status) {
 
 }  // namespace
 
-Checkpointer::Checkpointer(int fd, uint64_t pool_size, std::vector<Source> sources, Health& health,
+Checkpointer::Checkpointer(SyncedFile& file, uint64_t pool_size, std::vector<Source> sources, Health& health,
                            std::function<void()> made)
-    : fd_(fd),
+    : file_(file),
       pool_size_(pool_size),
       sources_(std::move(sources)),
       health_(health),
@@ -140,10 +139,11 @@ Status Checkpointer::Make(const CheckpointSteps::Places& places) {
   for (size_t i = 0; i < sources_.size(); ++i) {
     const Stream& stream = *sources_[i].stream;
     for (const auto piece : stream.Bytes(stream.released(), places[i])) {
-      if (auto status = ApplyToFile(piece, fd_, pool_size_); !status.ok()) return OfStream(stream, std::move(status));
+      if (auto status = ApplyToFile(piece, file_.fd(), pool_size_); !status.ok())
+        return OfStream(stream, std::move(status));
     }
   }
-  if (::fdatasync(fd_) != 0) return ErrnoStatus("cannot write the pool file to its disk");
+  if (auto status = file_.Sync(); !status.ok()) return status;
   for (size_t i = 0; i < sources_.size(); ++i) {
     const auto& [stream, writer] = sources_[i];
     // In this order (J4). After a kill between the two, the stream has more than it needs.

@@ -4,7 +4,7 @@
 // It takes the bytes from the streams' memory, and writes the pool file (J6: only what is held). It syncs the file,
 // and then has each ring make a checkpoint (J4). Then it frees the stream. It does so in steps (checkpoint_steps.h).
 //
-// Owns the descriptor's use: nobody else writes to the file's bytes of the streams. Does not own streams and writers.
+// Nobody else writes to the file's bytes of the streams. Does not own streams and writers.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,7 @@
 #include "journal/health.h"
 #include "journal/ring_writer.h"
 #include "journal/stream.h"
+#include "journal/synced_file.h"
 
 namespace erda::journal {
 
@@ -34,10 +35,11 @@ class Checkpointer {
   static constexpr Nanoseconds kLook = std::chrono::milliseconds(20);
   static constexpr Nanoseconds kAge = std::chrono::seconds(10);
 
-  // `fd` is the pool file. `made`: the checkpointer's thread calls it after each checkpoint. REQUIRES: all of these
+  // `file` is the pool file. `made`: the checkpointer's thread calls it after each checkpoint. REQUIRES: all of these
   // outlive the checkpointer.
   Checkpointer(
-      int fd, uint64_t pool_size, std::vector<Source> sources, Health& health, std::function<void()> made = [] {});
+      SyncedFile& file, uint64_t pool_size, std::vector<Source> sources, Health& health,
+      std::function<void()> made = [] {});
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
   ~Checkpointer() { Stop(); }
@@ -66,7 +68,7 @@ class Checkpointer {
   // One checkpoint of all shards.
   Status Make(const CheckpointSteps::Places& places);
 
-  const int fd_;
+  SyncedFile& file_;
   const uint64_t pool_size_;
   const std::vector<Source> sources_;
   Health& health_;

@@ -35,10 +35,6 @@ ImageShape ShapeOf(const JournalOptions& options, const format::Superblock& supe
           options.memory};
 }
 
-Status SyncFile(const std::string& path, int fd) {
-  return ::fdatasync(fd) == 0 ? Status() : ErrnoStatus("cannot write pool " + path + " to its disk");
-}
-
 Result<format::FoundSuperblock> ReadSuperblock(const std::string& path, int fd, uint64_t size) {
   std::vector<std::byte> front(std::min(size, kSuperblocksBytes));
   if (auto status = ReadRange(fd, "pool " + path, 0, front); !status.ok()) return status;
@@ -63,7 +59,7 @@ Status JournaledPool::CreateJournal(const std::string& path, const format::Super
 JournaledPool::JournaledPool(JournalOptions options, UniqueFd file, const format::FoundSuperblock& found,
                              RingFile rings)
     : options_(std::move(options)),
-      file_(std::move(file)),
+      file_(std::move(file), options_.pool),
       superblock_(found.superblock),
       rings_(std::move(rings)),
       health_([this] { image_->MarkBroken(); },
@@ -121,7 +117,7 @@ Status JournaledPool::FindImage(std::vector<Ring>* rings) {
   auto image = Image::Open(ShapeOf(options_, superblock_, rings_.header()));
   if (!image.ok()) return image.status();
   // An earlier process may have died before a superblock was on the disk. SyncSuperblocks relies on the older copy.
-  if (auto status = SyncFile(options_.pool, file_.get()); !status.ok()) return status;
+  if (auto status = file_.Sync(); !status.ok()) return status;
   auto opened = OpenRings([](const Record& /*record*/) { return Status(); });
   if (!opened.ok()) return opened.status();
   bool older = false;
@@ -156,7 +152,7 @@ Status JournaledPool::FindImage(std::vector<Ring>* rings) {
 // start does the same again (J1).
 Status JournaledPool::MakeImage(std::vector<Ring>* rings) {
   const uint64_t size = superblock_.geometry.pool_size;
-  const int fd = file_.get();
+  const int fd = file_.fd();
   auto opened = OpenRings([&](const Record& record) {
     start_.bytes_applied += record.bytes.size();
     return ApplyToFile(record.bytes, fd, size);
@@ -167,7 +163,7 @@ Status JournaledPool::MakeImage(std::vector<Ring>* rings) {
       return {status.code(), "journal " + options_.journal + ": " + std::string(status.message())};
     }
   }
-  if (auto status = SyncFile(options_.pool, fd); !status.ok()) return status;
+  if (auto status = file_.Sync(); !status.ok()) return status;
   auto image = Image::Create(ShapeOf(options_, superblock_, rings_.header()));
   if (!image.ok()) return image.status();
   image_ = *std::move(image);
@@ -218,8 +214,7 @@ Status JournaledPool::MakeShards(std::vector<Ring> rings) {
                              .ask = [writer](uint64_t waiters) { writer->Ask(waiters); }});
     sources.push_back({shard.stream.get(), writer});
   }
-  checkpointer_ =
-      std::make_unique<Checkpointer>(file_.get(), size(), std::move(sources), health_, [this] { TellShards(); });
+  checkpointer_ = std::make_unique<Checkpointer>(file_, size(), std::move(sources), health_, [this] { TellShards(); });
   return {};
 }
 
@@ -304,12 +299,12 @@ Status JournaledPool::SyncSuperblocks() {
   for (const int copy : {older, 1 - older}) {
     const uint64_t at = format::kSuperblockOffsets[copy];
     std::array<std::byte, sizeof(format::Superblock)> there{};
-    if (auto status = ReadRange(file_.get(), "pool " + options_.pool, at, there); !status.ok()) return status;
+    if (auto status = ReadRange(file_.fd(), "pool " + options_.pool, at, there); !status.ok()) return status;
     const auto wanted = bytes_.subspan(at, there.size());
     if (std::ranges::equal(there, wanted)) continue;
     clean_ = false;
-    Status status = WriteRange(file_.get(), "pool " + options_.pool, at, wanted);
-    if (status.ok()) status = SyncFile(options_.pool, file_.get());
+    Status status = WriteRange(file_.fd(), "pool " + options_.pool, at, wanted);
+    if (status.ok()) status = file_.Sync();
     if (!status.ok()) {
       health_.Fail(status);
       return status;

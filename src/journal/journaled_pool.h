@@ -23,6 +23,7 @@
 #include "journal/ring_file.h"
 #include "journal/ring_writer.h"
 #include "journal/stream.h"
+#include "journal/synced_file.h"
 #include "nvm/pool.h"
 
 namespace erda::journal {
@@ -108,7 +109,7 @@ class JournaledPool final : public nvm::Pool {
   void Drain() override {}
 
   const JournalOptions options_;
-  const UniqueFd file_;
+  SyncedFile file_;
   const format::Superblock superblock_;  // As Open found it.
   RingFile rings_;
   std::unique_ptr<Image> image_;

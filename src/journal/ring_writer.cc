@@ -55,10 +55,12 @@ void RingWriter::Ask(uint64_t waiters) {
   const Place end = stream_.end();
   waiters_.store(waiters, std::memory_order_seq_cst);
   Place asked = asked_.load(std::memory_order_relaxed);
-  do {
-    if (asked >= end) return;
-  } while (!asked_.compare_exchange_weak(asked, end, std::memory_order_seq_cst, std::memory_order_relaxed));
-  if (sleeps_.load(std::memory_order_seq_cst) && waiters >= wanted_.load(std::memory_order_relaxed)) bell_.Ring();
+  while (asked < end &&
+         !asked_.compare_exchange_weak(asked, end, std::memory_order_seq_cst, std::memory_order_relaxed)) {
+  }
+  if (!sleeps_.load(std::memory_order_seq_cst)) return;
+  const uint64_t wanted = wanted_.load(std::memory_order_relaxed);
+  if (wanted == 0 ? asked < end : waiters >= wanted) bell_.Ring();
 }
 
 Status RingWriter::AwaitHeld() {
@@ -134,14 +136,16 @@ void RingWriter::Sleep() {
 void RingWriter::AwaitGroup() {
   const uint64_t expected = group_.expected();
   if (waiters_.load(std::memory_order_relaxed) >= expected) return;
+  bell_.Drain();  // of rings that came while the thread was at work
   wanted_.store(expected, std::memory_order_relaxed);
   sleeps_.store(true, std::memory_order_seq_cst);
   if (waiters_.load(std::memory_order_seq_cst) < expected && !wants_checkpoint_.load(std::memory_order_seq_cst) &&
       !stops()) {
     pollfd event{bell_.get(), POLLIN, 0};
     const timespec patience{0, group_.Patience().count()};
-    if (::ppoll(&event, 1, &patience, nullptr) > 0) bell_.Drain();
-    group_.Ended(waiters_.load(std::memory_order_relaxed) >= expected);
+    const bool in_vain = ::ppoll(&event, 1, &patience, nullptr) == 0;
+    const bool came = waiters_.load(std::memory_order_relaxed) >= expected;
+    if (came || in_vain) group_.Ended(came);
   }
   sleeps_.store(false, std::memory_order_relaxed);
   wanted_.store(0, std::memory_order_relaxed);
@@ -190,8 +194,12 @@ nvm::JournalCounts RingWriter::counts() const {
   return counts;
 }
 
+// The count of the waiters begins again: the shard asks for those who still wait when it has answered the others. If it
+// has asked meanwhile, that counts.
 void RingWriter::TellHeld() {
   Count();
+  uint64_t waiters = waiters_.load(std::memory_order_relaxed);
+  if (waiters != kUrgent) waiters_.compare_exchange_strong(waiters, 0, std::memory_order_seq_cst);
   // Release: pairs with the acquire of CapturedPool::held. A shard that reads it answers what the disk has (J2).
   held_.store(ring_.held(), std::memory_order_release);
   Tell();

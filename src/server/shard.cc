@@ -111,7 +111,7 @@ size_t Shard::Tidy(Nanoseconds since) {
 // The medium gets other bytes later, such as the settled bit of a version that was answered.
 void Shard::AskHeld() {
   if (data_.versions().awaits_hold() || replies_.waits()) [[unlikely]] {
-    hold_timer_.Asked(data_.nvm().place());
+    if (data_.nvm().held() < data_.nvm().place()) hold_timer_.Asked(data_.nvm().place());
     data_.nvm().AskHeld(replies_.waiting());
   }
 }

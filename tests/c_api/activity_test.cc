@@ -84,7 +84,7 @@ void ExpectSame(const erda_fabric_stats& in_c, const FabricStats& in_cpp) {
 }
 void ExpectSame(const erda_activity& in_c, const Activity& in_cpp) {
   const auto& [cpp_operations, cpp_persist, cpp_hold, cpp_clean_region, cpp_fabrics] = in_cpp;
-  const auto& [operations, operation_count, fabrics, fabric_count, persist, hold, clean_region] = in_c;
+  const auto& [operations, operation_count, fabrics, fabric_count, persist, clean_region, hold] = in_c;
   ASSERT_EQ(operation_count, cpp_operations.size());
   for (size_t i = 0; i < operation_count; ++i) ExpectSame(*operations[i], cpp_operations[i]);
   ASSERT_EQ(fabric_count, cpp_fabrics.size());

@@ -83,8 +83,9 @@ class ApplyTest : public testing::Test {
   };
 
   // Makes the file of these bytes.
-  [[nodiscard]] UniqueFd FileOf(const Bytes& bytes) const {
-    UniqueFd fd(::open((folder_ / "pool").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
+  [[nodiscard]] UniqueFd FileOf(const Bytes& bytes) const { return FileOf(bytes, folder_ / "pool"); }
+  [[nodiscard]] static UniqueFd FileOf(const Bytes& bytes, const std::string& path) {
+    UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
     EXPECT_TRUE(fd);
     EXPECT_EQ(::pwrite(fd.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
     return fd;
@@ -156,6 +157,27 @@ TEST_F(ApplyTest, LongZeroesAreWritten) {
   EXPECT_EQ(AsString(written).substr(0, 100), std::string(100, 'x'));
   EXPECT_TRUE(IsZero(std::span(written).subspan(100, kLong - 200)));
   EXPECT_EQ(AsString(written).substr(kLong - 100), std::string(100, 'x'));
+}
+
+// A file system zeroes such a range without a write, between the writes before and after it.
+TEST_F(ApplyTest, LongZeroesKeepTheirPlaceInTheOrder) {
+  constexpr uint64_t kLong = 5 * kPoolBytes;
+  constexpr uint64_t kZeroes = 100'000;
+  Bytes stream;
+  AddBytes(&stream, 50'000, "overwritten");
+  AddZeroes(&stream, 1000, kZeroes);
+  AddBytes(&stream, 70'000, "after");
+  AddZeroes(&stream, 1000 + kZeroes, 10);
+  // The second one refuses to zero a range.
+  for (const std::filesystem::path& folder : {std::filesystem::temp_directory_path(), {"/dev/shm"}}) {
+    const TemporaryFolder there(folder);
+    const UniqueFd file = FileOf(Bytes(kLong, std::byte{'x'}), there / "pool");
+    ASSERT_TRUE(ApplyToFile(stream, file.get(), kLong).ok());
+    Bytes expected(kLong, std::byte{'x'});
+    std::fill_n(expected.begin() + 1000, kZeroes + 10, std::byte{});
+    std::memcpy(expected.data() + 70'000, "after", 5);
+    EXPECT_TRUE(BytesIn(file) == expected) << folder;
+  }
 }
 
 // The stream is applied up to `applied`, and synced up to `checkpoint`. The kernel wrote each part of the file at any

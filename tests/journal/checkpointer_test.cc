@@ -32,8 +32,8 @@ class CheckpointerTest : public testing::Test {
   }
 
   void Begin(UniqueFd file) {
-    file_ = std::move(file);
-    checkpointer_.emplace(file_.get(), kPoolBytes, std::vector<Checkpointer::Source>{{&*stream_, &*writer_}}, health_);
+    file_.emplace(std::move(file), "pool");
+    checkpointer_.emplace(*file_, kPoolBytes, std::vector<Checkpointer::Source>{{&*stream_, &*writer_}}, health_);
     ASSERT_TRUE(checkpointer_->Start().ok());
   }
   static UniqueFd MemoryFile() {
@@ -48,7 +48,7 @@ class CheckpointerTest : public testing::Test {
   }
   [[nodiscard]] std::string InFile(uint64_t offset, size_t size) const {
     std::string text(size, '\0');
-    EXPECT_EQ(::pread(file_.get(), text.data(), size, static_cast<off_t>(offset)), static_cast<ssize_t>(size));
+    EXPECT_EQ(::pread(file_->fd(), text.data(), size, static_cast<off_t>(offset)), static_cast<ssize_t>(size));
     return text;
   }
 
@@ -57,7 +57,7 @@ class CheckpointerTest : public testing::Test {
   const SharedPages memory_{Stream::MemoryFor(Stream::kCapacityMin)};
   std::optional<Stream> stream_;
   Health health_{[] {}, [](const Status& /*status*/) {}};
-  UniqueFd file_;
+  std::optional<SyncedFile> file_;
   std::optional<RingWriter> writer_;
   std::optional<Checkpointer> checkpointer_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace erda::journal {
 
@@ -60,6 +61,7 @@ Status FakeDisk::Write(uint64_t offset, std::span<const std::byte> from) {
 }
 
 Status FakeDisk::Flush() {
+  std::this_thread::sleep_for(flush_takes_.load());
   const Fate fate = NextCall();
   if (fate == Fate::kPowerCut) return {Code::kUnavailable, "the power goes off in a flush"};
   for (const auto& [sector, writes] : cached_) {

@@ -1,6 +1,8 @@
 // A disk in memory with a volatile cache, and with power cuts and errors at chosen calls.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -34,6 +36,8 @@ class FakeDisk final : public Disk {
   void FailAt(uint64_t call) { fail_at_ = calls_ + call; }
   // Returns true from that failure on, until PowerCut or Reopen.
   [[nodiscard]] bool failed() const { return failed_; }
+  // Each flush takes this long.
+  void FlushTakes(std::chrono::milliseconds time) { flush_takes_ = time; }
   // The number of writes and flushes so far.
   [[nodiscard]] uint64_t calls() const { return calls_; }
 
@@ -54,6 +58,7 @@ class FakeDisk final : public Disk {
   [[nodiscard]] std::span<const std::byte> Sector(uint64_t sector) const;
 
   const uint64_t sector_;
+  std::atomic<std::chrono::milliseconds> flush_takes_{};
   Random random_;
   std::vector<std::byte> seen_;     // The bytes that reads return.
   std::vector<std::byte> durable_;  // A power cut keeps these in any case.

@@ -304,10 +304,10 @@ TEST_F(JournaledPoolTest, OneServerAtATime) {
 }
 
 TEST_F(JournaledPoolTest, CountsAreToldWithEachChange) {
-  const auto pool = MustOpen(Options());
-  ASSERT_NE(pool, nullptr);
   std::mutex mutex;
   nvm::JournalCounts counts;
+  const auto pool = MustOpen(Options());
+  ASSERT_NE(pool, nullptr);
   const auto told = [&] {
     const std::lock_guard lock(mutex);
     return counts;
@@ -329,11 +329,11 @@ TEST_F(JournaledPoolTest, CountsAreToldWithEachChange) {
   EXPECT_TRUE(wait_until([&](const nvm::JournalCounts& now) {
     return now.held_bytes == pool->OfShard(0).place() && now.stream_bytes == now.held_bytes &&
            now.bytes_written >= first.bytes_written + 4096 && now.flushes > first.flushes &&
-           now.ring_used_bytes == first.ring_used_bytes + 4096;
+           (now.ring_used_bytes == first.ring_used_bytes + 4096 || now.checkpoints > 0);
   }));
   ASSERT_TRUE(pool->nvm::Pool::Sync().ok()) << "makes a checkpoint";
   EXPECT_TRUE(wait_until([](const nvm::JournalCounts& now) {
-    return now.checkpoints == 1 && now.checkpoint_at_ms > 0 && now.ring_used_bytes == 0;
+    return now.checkpoints >= 1 && now.checkpoint_at_ms > 0 && now.ring_used_bytes == 0;
   }));
   pool->OnHeld(0, {});
 }

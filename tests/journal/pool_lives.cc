@@ -188,7 +188,7 @@ void PoolLives::Work() {
   Put(0, 3, 600);
   Hold(0);
   PutZeroes(1, 0, kPartBytes);  // The checkpointer zeroes the range without a write.
-  PutZeroes(1, 1, 2000);
+  PutZeroes(1, 8, 2000);
   Hold(1);
   if (!Fails()) (void)pool_->pool().Sync();
   Put(0, 3, 600);

@@ -148,6 +148,9 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
     {"erda_synced_at_milliseconds", "", "gauge",
      "Unix time in milliseconds at which the last successful sync began. 0: no sync has succeeded.",
      [](const ServerStats& stats) -> uint64_t { return stats.synced_at_ms; }},
+    {"erda_index_flips_undone_total", "", "counter",
+     "Flipped bits of index entries that the server found and undid.",
+     [](const ServerStats& stats) -> uint64_t { return stats.flips_undone; }},
     {"erda_journal_stream_bytes_total", "", "counter",
      "Bytes that the streams of the journal have had in the life of the pool. Without a journal this and all numbers of the journal are 0.",
      [](const ServerStats& stats) -> uint64_t { return stats.journal_stream_bytes; }},
@@ -181,9 +184,6 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
     {"erda_journals_failed", "", "gauge",
      "Shards whose journal's disk has failed. If it is not 0, no put is acknowledged any more.",
      [](const ServerStats& stats) -> uint64_t { return stats.journals_failed; }},
-    {"erda_index_flips_undone_total", "", "counter",
-     "Flipped bits of index entries that the server found and undid.",
-     [](const ServerStats& stats) -> uint64_t { return stats.flips_undone; }},
 };
 // clang-format on
 

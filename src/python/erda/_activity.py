@@ -160,8 +160,8 @@ class FabricStatsInC(ctypes.Structure):
 class ActivityInC(ctypes.Structure):
     _fields_ = [("operations", POINTER(POINTER(OperationStatsInC))), ("operation_count", c_size_t),
                 ("fabrics", POINTER(POINTER(FabricStatsInC))), ("fabric_count", c_size_t),
-                ("persist", POINTER(LatencyHistogramInC)), ("hold", POINTER(LatencyHistogramInC)),
-                ("clean_region", POINTER(LatencyHistogramInC))]
+                ("persist", POINTER(LatencyHistogramInC)), ("clean_region", POINTER(LatencyHistogramInC)),
+                ("hold", POINTER(LatencyHistogramInC))]
 
 
 def _histogram(pointer: Any) -> LatencyHistogram:

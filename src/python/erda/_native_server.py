@@ -49,9 +49,9 @@ _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegate
            "log_bytes_live", "puts_delayed", "regions_cleaned", "clean_bytes_copied", "clean_bytes_freed",
            "clean_nvm_bytes_written", "scrub_bytes", "damaged_keys", "clean_moves", "free_regions", "cleaning",
            "set_aside", "expired", "chunks", "chunk_bytes", "overdue", "reports", "nvm_flushes", "nvm_fences", "syncs",
-           "sync_failures", "synced_at_ms", "journal_stream_bytes", "journal_held_bytes", "journal_bytes_written",
-           "journal_flushes", "journal_ring_bytes", "journal_ring_used", "journal_checkpoints",
-           "journal_checkpoint_at_ms", "journal_interval_ms", "journal_full_times", "journals_failed", "flips_undone")
+           "sync_failures", "synced_at_ms", "flips_undone", "journal_stream_bytes", "journal_held_bytes",
+           "journal_bytes_written", "journal_flushes", "journal_ring_bytes", "journal_ring_used", "journal_checkpoints",
+           "journal_checkpoint_at_ms", "journal_interval_ms", "journal_full_times", "journals_failed")
 # tools/statistics/generate: end
 
 

@@ -59,7 +59,7 @@ class ReplyBatch {
   }
   // Returns true if answers wait until the medium holds more.
   [[nodiscard]] bool waits() const { return !waiting_.empty(); }
-  [[nodiscard]] size_t waiting() const { return waiting_.size(); }
+  [[nodiscard]] size_t waiting() const { return waiting_.unsent(); }
   // Returns true if one of them tells the time.
   [[nodiscard]] bool tells_time() const { return waiting_.tells_time(); }
   [[nodiscard]] bool empty() const { return sessions_.empty() && !waiting_.has_without_place(); }

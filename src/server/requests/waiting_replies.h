@@ -23,6 +23,7 @@ class WaitingReplies {
   // Adds the reply to a request of this kind. Its place is that of the next Place.
   void Add(const Asked& asked, uint8_t kind) {
     ++asked.session.awaiting_hold;
+    ++unsent_;
     Push({ParkedRequest(asked), kind, false, UINT64_MAX});
   }
   // Counts the reply to a put with kPlaced, which the caller sends now. Returns false if the session has too many of
@@ -50,6 +51,7 @@ class WaitingReplies {
         continue;
       }
       --reply.request.session->awaiting_hold;
+      --unsent_;
       send(reply.request.asked(), reply.kind);
     }
     return released;
@@ -72,6 +74,8 @@ class WaitingReplies {
     const auto is_its = [&](const Waiting& each) { return each.request.session == &session; };
     without_place_ -= static_cast<size_t>(
         std::count_if(replies_.end() - static_cast<ptrdiff_t>(without_place_), replies_.end(), is_its));
+    unsent_ -= static_cast<size_t>(
+        std::ranges::count_if(replies_, [&](const Waiting& each) { return is_its(each) && !each.is_sent; }));
     std::erase_if(replies_, is_its);
   }
   [[nodiscard]] bool has_without_place() const { return without_place_ > 0; }
@@ -80,7 +84,8 @@ class WaitingReplies {
     return std::ranges::any_of(replies_, [](const Waiting& each) { return each.kind == 0 && !each.is_sent; });
   }
   [[nodiscard]] bool empty() const { return replies_.empty(); }
-  [[nodiscard]] size_t size() const { return replies_.size(); }
+  // Returns how many are not sent yet.
+  [[nodiscard]] size_t unsent() const { return unsent_; }
 
  private:
   struct Waiting {
@@ -97,6 +102,7 @@ class WaitingReplies {
 
   std::deque<Waiting> replies_;
   size_t without_place_ = 0;  // The last ones of replies_.
+  size_t unsent_ = 0;
 };
 
 }  // namespace erda::server
