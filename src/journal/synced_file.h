@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/unique_fd.h"
 #include "erda/status.h"
 #include "journal/group_flush.h"

@@ -100,7 +100,8 @@ TEST_F(JournalTest, NumbersOfTheJournalAreCounted) {
   const ServerStats after = server->stats();
   EXPECT_GE(after.journal_flushes, before.journal_flushes + kPuts) << "each put waited for one";
   EXPECT_GE(after.journal_bytes_written, before.journal_bytes_written + kPuts * 4096);
-  if (after.journal_checkpoints == before.journal_checkpoints) EXPECT_GE(after.journal_ring_used, kPuts * 4096);
+  // A checkpoint frees the ring.
+  EXPECT_TRUE(after.journal_ring_used >= kPuts * 4096 || after.journal_checkpoints > before.journal_checkpoints);
   const Activity activity = server->activity();
   EXPECT_GE(activity.hold.count(), kPuts);
   EXPECT_EQ(activity.hold.count(), client->ServerActivity()->hold.count());

@@ -114,29 +114,29 @@ class FrontPartLife {
 
   void Run() {
     FrontPart part = FrontPart::Format(nvm_, kOffset, kSize, kRingIdentity, 1, 0);
-    formatted_ = true;
+    formatted = true;
     while (true) {
       if (random_.Chance(0.4)) {
-        released_ = random_.Between(released_, held_);
-        part.Release(released_);
+        released = random_.Between(released, held);
+        part.Release(released);
       }
-      Place from = held_;
+      Place from = held;
       if (random_.Chance(0.1)) {
         from += 16 * random_.Uniform(40);  // The disk has the stream up to there.
-        if (from > held_) released_ = held_ = from;
+        if (from > held) released = held = from;
       }
       const uint64_t size = 16 * random_.Between(1, 10);
       const std::vector<std::byte> bytes = StreamBytes(from, size);
       const std::span<const std::byte> all[] = {bytes};
-      trying_ = from + size;
-      if (part.Append(from, all)) held_ = trying_;
+      trying = from + size;
+      if (part.Append(from, all)) held = trying;
     }
   }
 
-  bool formatted_ = false;
-  Place released_ = 0;
-  Place held_ = 0;
-  Place trying_ = 0;
+  bool formatted = false;
+  Place released = 0;
+  Place held = 0;
+  Place trying = 0;
 
  private:
   nvm::Writer& nvm_;
@@ -161,13 +161,13 @@ TEST(FrontPartCutTest, RestartFindsAllThatWasHeldAndNothingElse) {
         CrashPool after(pool.AfterPowerCut(random, kept));
         nvm::Writer writer(after);
         const auto part = FrontPart::Open(writer, kOffset, kSize, kRingIdentity);
-        if (!life.formatted_) continue;
+        if (!life.formatted) continue;
         ASSERT_TRUE(part.ok()) << part.status().ToString();
         const FrontPart::Found found = part->Read();
-        const bool held = life.held_ == life.released_ || (found.from <= life.released_ && part->end() >= life.held_);
+        const bool held = life.held == life.released || (found.from <= life.released && part->end() >= life.held);
         ASSERT_TRUE(held) << seed << " " << cut << ": " << found.from << " to " << part->end() << " instead of "
-                          << life.released_ << " to " << life.held_;
-        ASSERT_LE(part->end(), std::max(life.trying_, life.held_));
+                          << life.released << " to " << life.held;
+        ASSERT_LE(part->end(), std::max(life.trying, life.held));
         ASSERT_EQ(found.bytes, StreamBytes(found.from, found.bytes.size())) << seed << " " << cut;
         with_bytes += found.bytes.empty() ? 0 : 1;
       }
