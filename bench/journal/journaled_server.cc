@@ -27,7 +27,10 @@ Status DropPages(const std::string& path) {
 }  // namespace
 
 JournaledServer::JournaledServer(const Settings& settings, std::string program)
-    : program_(std::move(program)), disk_(settings.folder), memory_("/dev/shm") {
+    : program_(std::move(program)),
+      disk_(settings.folder),
+      memory_("/dev/shm"),
+      remover_({disk_.path(), memory_.path(), socket_.path()}) {
   serve_.address = "shm:" + socket_.path() + "/socket";
   serve_.pool = disk_.path() + "/pool";
   serve_.pool_size = settings.pool_size;

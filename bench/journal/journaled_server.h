@@ -7,6 +7,7 @@
 
 #include "bench/floors/server_process.h"
 #include "bench/floors/temporary_folder.h"
+#include "bench/journal/remover.h"
 #include "bench/journal/report.h"
 #include "erda/status.h"
 
@@ -38,6 +39,7 @@ class JournaledServer {
   const floors::TemporaryFolder disk_;
   const floors::TemporaryFolder memory_;
   const floors::TemporaryFolder socket_;
+  const Remover remover_;
   floors::ServeSettings serve_;
   std::unique_ptr<floors::ServerProcess> process_;
 };

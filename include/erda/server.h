@@ -269,7 +269,7 @@ struct ServerStats {
   uint64_t journal_ring_bytes = 0;
   // Now: bytes of the rings that wait for a checkpoint. If they are near journal_ring_bytes, puts wait for checkpoints.
   uint64_t journal_ring_used = 0;
-  // Checkpoints: the pool file has all that the disk held at their beginning.
+  // Checkpoints. Each brings the pool file up to a place that the disk holds. Much at once is done by several.
   uint64_t journal_checkpoints = 0;
   // Now: unix time in milliseconds at which the last checkpoint began. 0: there was none since the start.
   uint64_t journal_checkpoint_at_ms = 0;

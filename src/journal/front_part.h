@@ -58,7 +58,8 @@ class FrontPart {
   static FrontPart Format(nvm::Writer& nvm, uint64_t offset, uint64_t size, const RingIdentity& identity,
                           uint64_t epoch, Place first);
   // Goes on with a part that an earlier process left. Returns kNotFound if it has no part of this pool, shard, secret
-  // and size, and kCorruption if its numbers cannot be.
+  // and size, and kCorruption if its numbers cannot be. After a Format that was cut off, the part has no bytes, and its
+  // end is no place: Format has to come next.
   static Result<FrontPart> Open(nvm::Writer& nvm, uint64_t offset, uint64_t size, const RingIdentity& identity);
 
   // Adds the bytes of the stream from place `from` on. They are held on return, and all before them. Returns false, and
@@ -71,9 +72,6 @@ class FrontPart {
 
   [[nodiscard]] uint64_t epoch() const { return epoch_; }
   [[nodiscard]] Place end() const { return end_; }
-  [[nodiscard]] uint64_t capacity() const { return capacity_; }
-  // Returns the bytes that no later Release can free.
-  [[nodiscard]] uint64_t used_bytes() const { return end_ - released_; }
 
   // The bytes for a restart, and the place of the first one.
   struct Found {

@@ -133,6 +133,7 @@ void RingWriter::Sleep() {
   sleeps_.store(false, std::memory_order_relaxed);
 }
 
+// A ring that is missed here costs no more than the patience.
 void RingWriter::AwaitGroup() {
   const uint64_t expected = group_.expected();
   if (waiters_.load(std::memory_order_relaxed) >= expected) return;

@@ -123,6 +123,8 @@ TEST_F(JournalTest, IntervalPromisesLess) {
     const auto client = Connect();
     EXPECT_EQ(InfoOf(*client).at("durability"), "process-safe");
     EXPECT_EQ(InfoOf(*client).at("journal_interval_ms"), "10");
+    ASSERT_TRUE(client->Put("key0", "value").ok());
+    EXPECT_EQ(server->activity().hold.count(), 0U) << "nobody asks the disk";
     for (int i = 0; i < 1000; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), Bytes(i, 1000)).ok());
     for (int i = 0; i < 1000; i += 2) ASSERT_TRUE(client->Delete("key" + std::to_string(i)).ok());
     EXPECT_TRUE(server->Stop().ok());

@@ -209,15 +209,9 @@ uint64_t PlaceOf(const Base& base, const Change& change) {
 
 uint64_t Changed(const Base& base, const Change& change, const Image& image, uint64_t old) {
   const auto object = [&](uint64_t number) { return base.objects[number % base.objects.size()].place.address; };
-  switch ((change.operation & 0x7f) % 10) {
-    case 0:
-      return change.value;
-    case 1:
-      return old ^ (uint64_t{1} << change.value % 64);
-    case 2:
-      return old + static_cast<uint64_t>(static_cast<int8_t>(change.value));
-    case 3:
-      return 0;
+  const unsigned kind = (change.operation & 0x7f) % 10;
+  if (const auto plain = PlainlyChanged(kind, change.value, old)) return *plain;
+  switch (kind) {
     case 4:
       return image[change.value % image.size()];
     case 5:  // the word of an entry
@@ -290,6 +284,21 @@ Input Decode(std::span<const uint8_t> bytes) {
   input.other_table =
       !std::equal(table.begin(), table.end(), base.image.begin() + format::kRegionTableOffset / sizeof(uint64_t));
   return input;
+}
+
+std::optional<uint64_t> PlainlyChanged(unsigned kind, uint64_t value, uint64_t old) {
+  switch (kind) {
+    case 0:
+      return value;
+    case 1:
+      return old ^ (uint64_t{1} << value % 64);
+    case 2:
+      return old + static_cast<uint64_t>(static_cast<int8_t>(value));
+    case 3:
+      return 0;
+    default:
+      return {};
+  }
 }
 
 void Mutate(std::string* input, Random* random, uint8_t places) {

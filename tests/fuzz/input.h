@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -44,6 +45,9 @@ struct Change {
   uint64_t value;
 };
 static_assert(sizeof(Change) == kChangeBytes);
+
+// Returns the word after one of the kinds of change that fit every word: 0 to 3. Returns nothing for other kinds.
+[[nodiscard]] std::optional<uint64_t> PlainlyChanged(unsigned kind, uint64_t value, uint64_t old);
 
 inline constexpr uint8_t kPlaces = 8;
 // Changes the input a little, or adds a random change, at one of that many kinds of places. The input stays at most

@@ -219,15 +219,9 @@ Word WordOf(const JournalBase& base, const Change& change, JournalPlace kind, Jo
 }
 
 uint64_t ChangedWord(const Change& change, const std::vector<std::byte>& file, uint64_t old) {
-  switch ((change.operation & 0x7f) % 7) {
-    case 0:
-      return change.value;
-    case 1:
-      return old ^ (uint64_t{1} << change.value % 64);
-    case 2:
-      return old + static_cast<uint64_t>(static_cast<int8_t>(change.value));
-    case 3:
-      return 0;
+  const unsigned kind = (change.operation & 0x7f) % 7;
+  if (const auto plain = PlainlyChanged(kind, change.value, old)) return *plain;
+  switch (kind) {
     case 4:
       return LoadIn<uint64_t>(file, change.value % (file.size() / 8) * 8);
     case 5:  // A small number in the low half.

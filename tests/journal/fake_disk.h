@@ -64,7 +64,7 @@ class FakeDisk final : public Disk {
   std::vector<std::byte> durable_;  // A power cut keeps these in any case.
   // By sector: the bytes of each write since the last flush.
   std::map<uint64_t, std::vector<std::vector<std::byte>>> cached_;
-  uint64_t calls_ = 0;
+  std::atomic<uint64_t> calls_ = 0;
   uint64_t cut_at_ = UINT64_MAX;
   uint64_t fail_at_ = UINT64_MAX;
   bool off_ = false;

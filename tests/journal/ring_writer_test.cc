@@ -114,6 +114,30 @@ TEST_F(RingWriterTest, WriteWaitsForThoseItHasAnswered) {
   EXPECT_GT(together, 0);
 }
 
+// One of three came while the disk was at work for the two others. The next write is for all three.
+TEST_F(RingWriterTest, WriteWaitsAlsoIfSomebodyIsThereAlready) {
+  Begin();
+  disk_.FlushTakes(milliseconds(20));
+  int together = 0;
+  for (int round = 0; round < 100 && together == 0; ++round) {
+    Put(0, "abcdefgh");
+    const Place first = stream_->end();
+    writer_->Ask(2);
+    std::this_thread::sleep_for(milliseconds(5));
+    Put(0, "abcdefgh");
+    writer_->Ask(3);
+    const uint64_t before = disk_.calls();
+    ASSERT_TRUE(Becomes([&] { return writer_->held().load() >= first; }));
+    std::this_thread::sleep_for(milliseconds(1));  // Without the wait, the write would have begun.
+    Put(0, "abcdefgh");
+    writer_->Ask(3);
+    ASSERT_TRUE(Becomes([&] { return writer_->held().load() == stream_->end(); }));
+    // The first flush, and then a write and a flush.
+    if (disk_.calls() <= before + 3) ++together;
+  }
+  EXPECT_GT(together, 0);
+}
+
 // Of three who were answered by one write, the first one comes alone, and is not left waiting.
 TEST_F(RingWriterTest, WriterWaitsForOthersAndNotForEver) {
   Begin();

@@ -1,10 +1,12 @@
 // erda-bench journal: a pool with a journal beside its disk.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -74,6 +76,22 @@ TEST_F(JournalBenchTest, MeasuresPutsGetsBytesAndRestarts) {
   for (const char* ratio : {"median_put_over_write", "mean_put_over_write", "get_busy_over_idle"}) {
     EXPECT_GT(report["ratios"][ratio], 0) << ratio;
   }
+}
+
+TEST_F(JournalBenchTest, InterruptedRunLeavesNoFiles) {
+  const std::string disk = Path("disk");
+  std::filesystem::create_directories(disk);
+  Process bench({BinDir() + "/erda-bench", "journal", "--folder", disk, "--pool-size", "64M", "--journal-size", "32M",
+                 "--milliseconds", "60000"});
+  EXPECT_TRUE(WaitUntil([&] {
+    for (const auto& folder : std::filesystem::directory_iterator(disk)) {
+      if (std::filesystem::exists(folder.path() / "journal")) return true;
+    }
+    return !bench.Running();
+  }));
+  bench.Signal(SIGINT);
+  EXPECT_EQ(bench.Wait().code, 128 + SIGINT);
+  EXPECT_TRUE(WaitUntil([&] { return std::filesystem::is_empty(disk); }));
 }
 
 TEST_F(JournalBenchTest, ImpossibleRunsAreRefused) {

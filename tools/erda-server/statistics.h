@@ -170,7 +170,7 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
      "Bytes of the rings that wait for a checkpoint. If they are near journal_ring_bytes, puts wait for checkpoints.",
      [](const ServerStats& stats) -> uint64_t { return stats.journal_ring_used; }},
     {"erda_journal_checkpoints_total", "", "counter",
-     "Checkpoints: the pool file has all that the disk held at their beginning.",
+     "Checkpoints. Each brings the pool file up to a place that the disk holds. Much at once is done by several.",
      [](const ServerStats& stats) -> uint64_t { return stats.journal_checkpoints; }},
     {"erda_journal_checkpoint_at_milliseconds", "", "gauge",
      "Unix time in milliseconds at which the last checkpoint began. 0: there was none since the start.",

@@ -41,9 +41,11 @@ TEST_F(WaitingRepliesTest, ReplyWaitsForItsPlace) {
   waiting_.Place(200);
   EXPECT_FALSE(waiting_.has_without_place());
   EXPECT_EQ(one_.awaiting_hold, 2);
+  EXPECT_EQ(waiting_.unsent(), 3U);
   EXPECT_EQ(Release(99), Slots());
   EXPECT_EQ(Release(100), Slots({1, 2}));
   EXPECT_EQ(one_.awaiting_hold, 1);
+  EXPECT_EQ(waiting_.unsent(), 1U);
   EXPECT_EQ(Release(1000), Slots({3}));
   EXPECT_EQ(one_.awaiting_hold, 0);
   EXPECT_TRUE(waiting_.empty());
@@ -57,6 +59,7 @@ TEST_F(WaitingRepliesTest, ForgottenSessionGetsNone) {
   Add(other_, 4);
   Add(one_, 5);
   waiting_.Forget(one_);
+  EXPECT_EQ(waiting_.unsent(), 2U);
   waiting_.Place(200);
   EXPECT_EQ(Release(100), Slots({2}));
   EXPECT_EQ(Release(200), Slots({4}));
@@ -72,6 +75,7 @@ TEST_F(WaitingRepliesTest, SessionHasAsManyPlacedRepliesAsSlots) {
   Add(one_, 1);
   waiting_.Place(200);
   EXPECT_EQ(one_.awaiting_hold, 1);
+  EXPECT_EQ(waiting_.unsent(), 1U) << "the others are sent already";
   EXPECT_EQ(Release(99), Slots());
   EXPECT_FALSE(waiting_.AddPlaced({one_, 2, {}}));
   size_t released = waiting_.Release(100, [](const Asked&, uint8_t) { ADD_FAILURE() << "it was sent before"; });
