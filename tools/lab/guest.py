@@ -35,6 +35,8 @@ RDMA_DEVICE = "rxe0"
 DAX_DEVICE = "/dev/dax0.0"
 DAX_DIRECTORY = "/mnt/dax"
 DISK_DIRECTORY = "/mnt/disk"
+NVME_SLOT = 0x1E  # of the PCI bus
+PMR = f"pmr:/sys/bus/pci/devices/0000:00:{NVME_SLOT:02x}.0/resource4"
 STOP_SECONDS = 20
 REQUEST_SECONDS = 2  # A power cut waits at most so long for a request to the disk.
 CONSOLE_LINES = 60
@@ -53,6 +55,8 @@ class Options:
     disk: int | None
     disk_file: pathlib.Path | None
     disk_seed: int
+    nvme: bool
+    pmr: int | None
     out: pathlib.Path | None
     environment: list[str]
     timeout: float
@@ -145,8 +149,17 @@ class Nvdimm:
         return "empty"
 
 
+def persistent_region(size: int) -> int:
+    """Makes the memory of an NVMe disk's persistent memory region, which ends with this process."""
+    if size & (size - 1) or not 4096 <= size <= 1 << 30:
+        raise LabError(f"the size of a persistent memory region must be a power of two from 4K to 1G; not {size} bytes")
+    descriptor = os.memfd_create("pmr", os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
 class Guest:
-    """An emulated machine. After a kill it can start again, with the same NVDIMM and network."""
+    """An emulated machine. After a kill it can start again, with the same memory that needs no power, and network."""
 
     END_MARK = b"\0\xff\0" + os.urandom(16).replace(b"\0", b"\xff")
 
@@ -167,6 +180,8 @@ class Guest:
         self.command = command
         self.nvdimm = nvdimm
         self.disk = disk
+        # The client of a pair has no NVMe disk.
+        self.pmr = persistent_region(lab.options.pmr) if lab.options.pmr and role != "client" else None
         self.wire = wire
         prefix = b"" if role == "single" else role.encode() + b"| "
         self.outputs = {"stdout": Output(1, prefix, self._hear), "stderr": Output(2, prefix, self._hear)}
@@ -191,6 +206,10 @@ class Guest:
     def finished(self) -> bool:
         return self.status is not None and self.streams_ended == 2
 
+    @property
+    def has_nvme(self) -> bool:
+        return self.pmr is not None or (self.disk is not None and self.options.nvme)
+
     # Starting.
 
     def start(self, again: bool = False) -> None:
@@ -212,6 +231,8 @@ class Guest:
         disk = self.disk.connect() if self.disk else None
         if disk:
             inherited.append(disk.fileno())
+        if self.pmr is not None:
+            inherited.append(self.pmr)
         parent = os.getpid()
 
         def die_with_parent() -> None:
@@ -267,6 +288,7 @@ class Guest:
             "dax_directory": DAX_DIRECTORY,
             "nvdimm": nvdimm,
             "disk_directory": DISK_DIRECTORY if self.disk else "",
+            "nvme": "yes" if self.has_nvme else "",
             "device": RDMA_DEVICE,
             "address": address,
             "address6": address6,
@@ -294,6 +316,8 @@ class Guest:
             environment["ERDA_LAB_DAX_DIR"] = DAX_DIRECTORY
         if self.disk:
             environment["ERDA_LAB_DISK_DIR"] = DISK_DIRECTORY
+        if self.pmr is not None:
+            environment["ERDA_LAB_PMR"] = PMR
         if options.out:
             environment["ERDA_LAB_OUT"] = options.out
         assignments = [f"{name}={value}" for name, value in environment.items()] + options.environment
@@ -310,6 +334,8 @@ class Guest:
         parameters = (
             "console=ttyS0 quiet panic=-1 oops=panic mitigations=off no_timer_check tsc=reliable clocksource=tsc "
             "random.trust_cpu=on" + (" idle=poll" if options.idle_poll else "")
+            # A program can map memory of a PCI device that a driver uses, too.
+            + (" iomem=relaxed" if self.pmr is not None else "")
         )
         maximum = options.memory + self.nvdimm.size + (1 << 30)
         command = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
@@ -326,7 +352,15 @@ class Guest:
         command += ["-object", f"{memory},size={self.nvdimm.size}", "-device", "nvdimm,memdev=nvdimm"]
         if disk:
             command += ["-blockdev", f"driver=nbd,node-name=disk,server.type=fd,server.str={disk.fileno()},cache.direct=on"]
-            command += ["-device", "virtio-blk-pci,drive=disk,write-cache=on"]
+            if not self.has_nvme:
+                command += ["-device", "virtio-blk-pci,drive=disk,write-cache=on"]
+        if self.has_nvme:
+            nvme = f"nvme,serial=lab,addr={NVME_SLOT:#x}" + (",drive=disk,write-cache=on" if disk else "")
+            if self.pmr is not None:
+                memory = f"memory-backend-file,id=pmr,share=on,mem-path=/proc/self/fd/{self.pmr}"
+                command += ["-object", f"{memory},size={self.options.pmr}"]
+                nvme += ",pmrdev=pmr"
+            command += ["-device", nvme]
         command += self._share("root", pathlib.Path("/"), "readonly=on,")
         if options.out:
             command += self._share("out", options.out)

@@ -27,7 +27,7 @@ REST_MODULES = (
     "crc32c_generic ext4 virtio_blk"
 ).split()
 # The kernel's drivers that are kept, so that a user can try more in a guest with modprobe.
-KEPT_DRIVERS = {"acpi", "block", "char", "dax", "infiniband", "net", "nvdimm", "virtio"}
+KEPT_DRIVERS = {"acpi", "block", "char", "dax", "infiniband", "net", "nvdimm", "nvme", "virtio"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,17 +131,21 @@ def make_kernel(cache: pathlib.Path) -> None:
         image = (work / f"unpacked/boot/vmlinuz-{version}").read_bytes()
         (made / "vmlinux").write_bytes(uncompressed_kernel(image))
         os.sync()
-        made.rename(cache / f"kernel-{version}")
+        target = cache / f"kernel-{version}"
+        if target.exists():  # It lacks drivers that the lab had no use for when it was made.
+            target.rename(work / "old")
+        made.rename(target)
 
 
 def find_kernel(cache: pathlib.Path) -> Kernel | None:
-    """Returns the newest kernel in the cache."""
+    """Returns the newest kernel in the cache that has all drivers of the lab."""
 
     def age(directory: pathlib.Path) -> list[int]:
         return [int(number) for number in re.findall(r"\d+", directory.name)]
 
-    found = sorted(cache.glob("kernel-*"), key=age)
-    return Kernel(found[-1].name.removeprefix("kernel-"), found[-1]) if found else None
+    kernels = [Kernel(found.name.removeprefix("kernel-"), found) for found in sorted(cache.glob("kernel-*"), key=age)]
+    whole = [one for one in kernels if KEPT_DRIVERS <= set(os.listdir(one.modules / one.version / "kernel/drivers"))]
+    return whole[-1] if whole else None
 
 
 def module_order(kernel: Kernel, names: tuple[str, ...] | list[str], known: set[str]) -> list[str]:

@@ -159,6 +159,8 @@ def _lab_steps(logs):
              command(*kills, "--kills-only", timeout=600), **needs),
         Step("lab-cuts", "Lab: the server's power is cut in the middle of operations; nothing is lost",
              commands([[*kills, "--cuts-only"], [*journal, "--rounds", "1"]], timeout=600), **needs),
+        Step("lab-pmr", "Lab: the persistent memory region of an NVMe disk, also after a power cut",
+             _in_region(logs), **needs, counts_tests=True),
         Step("lab-lies", "Lab: a disk says that it flushed, and did not; the lost puts are found",
              _finds_a_loss(*journal, "--rounds", "1", "--lying-disk", "--seed", "3"), **needs),
     ]
@@ -176,6 +178,22 @@ def _finds_a_loss(*words):
 
 def _in_lab(logs, files, script):
     """Returns a step that runs a bash script in the lab, which leaves these result files."""
+    return _of_labs(logs, files, [["run", "--", "bash", "-c", script]])
+
+
+def _in_region(logs):
+    """The second command runs its test twice: until the power is cut, and after that. The client waits for the end."""
+    lab = ["--pmr", "1M", "--nvdimm", "16M"]
+    test = 'build/tests/lab_tests --gtest_filter="{}.*" --gtest_output="xml:$ERDA_LAB_OUT/{}.xml"'
+    wait = 'rm -f "$ERDA_LAB_OUT/found"; until test -e "$ERDA_LAB_OUT/found"; do sleep 0.2; done'
+    return _of_labs(logs, ["pmr.xml", "pmr_cut.xml"], [
+        ["run", *lab, "--", "bash", "-c", test.format("PmrLab", "pmr")],
+        ["pair", *lab, "--cut", "server@0.3", "--cut-after", "cut now", "--restart", "--client", wait,
+         "--server", test.format("PmrCutLab", "pmr_cut")]])
+
+
+def _of_labs(logs, files, labs):
+    """Returns a step that runs the lab with each of these arguments. They leave these result files."""
 
     def run(log):
         folder = logs / "lab"
@@ -183,9 +201,9 @@ def _in_lab(logs, files, script):
         results = [folder / file for file in files]
         for file in results:
             file.unlink(missing_ok=True)
-        status = log.call(["tools/rdma-lab", "run", "--timeout", "600", "--out", folder, "--", "bash", "-c", script],
-                          timeout=1200)
-        return _with_status(of_google_test(results), status, log)
+        statuses = [log.call(["tools/rdma-lab", mode, "--timeout", "600", "--out", folder, *arguments], timeout=1200)
+                    for mode, *arguments in labs]
+        return _with_status(of_google_test(results), next(filter(None, statuses), 0), log)
 
     return run
 
