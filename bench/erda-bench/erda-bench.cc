@@ -26,6 +26,8 @@
 #include "bench/journal/report.h"
 #include "bench/paths/measure.h"
 #include "bench/paths/report.h"
+#include "bench/pmr/measure.h"
+#include "bench/pmr/report.h"
 #include "bench/shortage/measure.h"
 #include "bench/shortage/report.h"
 #include "bench/shortage/worker.h"
@@ -64,6 +66,10 @@ The command journal measures puts into a pool with a journal, in a temporary fol
 measures the disk without Erda: writes of 4 KiB and of 1 MiB, each with a flush. It first writes through the log, which
 takes some time. It prints puts of one client and of several, and gets beside them. It counts the bytes that the server
 writes to the disk for each byte that is put. And it times a restart after a kill, with the memory and without it.
+
+The command pmr measures four ways to make the bytes of a client persistent at a server. Two are messages: the server
+writes to the disk, or copies into the persistent memory region of an NVMe disk. Two are one-sided Writes, into NVM and
+into the region. Both ends are threads of this program. The bytes of --nvm and --region are lost.
 
 The command shortage measures one client that puts, while other processes want the same processors. They get values all
 the time, or they compute. It prints the updates in a second, the part of the gets that remains, and the processor time
@@ -177,6 +183,16 @@ int Journal(const erda::journal_bench::Settings& settings) {
   return status.ok() ? 0 : Fail(status.ToString());
 }
 
+int Pmr(const erda::pmr_bench::Settings& settings) {
+  if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
+  const auto report = erda::pmr_bench::Measure(settings);
+  if (!report.ok()) return FailWith(report.status());
+  fmt::print("{}", ToTable(settings, *report));
+  if (settings.json_path.empty()) return 0;
+  const auto status = erda::floors::WriteFileAtomically(settings.json_path, ToJson(settings, *report).dump(2) + "\n");
+  return status.ok() ? 0 : Fail(status.ToString());
+}
+
 int Shortage(const erda::shortage::Settings& settings) {
   if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
   const auto report = erda::shortage::Measure(settings, ThisProgram());
@@ -215,6 +231,8 @@ int main(int argc, char** argv) {
   const CLI::App* crowd = AddCrowd(app, crowd_settings);
   erda::journal_bench::Settings journal_settings;
   const CLI::App* journal = AddJournal(app, journal_settings);
+  erda::pmr_bench::Settings pmr_settings;
+  const CLI::App* pmr = AddPmr(app, pmr_settings);
   erda::shortage::Settings shortage_settings;
   const CLI::App* shortage = AddShortage(app, shortage_settings);
   erda::shortage::WorkSettings work;
@@ -230,6 +248,7 @@ int main(int argc, char** argv) {
   if (growth->parsed()) return Growth(growth_settings);
   if (crowd->parsed()) return Crowd(crowd_settings);
   if (journal->parsed()) return Journal(journal_settings);
+  if (pmr->parsed()) return Pmr(pmr_settings);
   if (shortage->parsed()) return Shortage(shortage_settings);
   if (worker->parsed()) return Work(work);
   if (soak->parsed()) return Soak(soak_settings);

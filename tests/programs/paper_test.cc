@@ -91,6 +91,17 @@ TEST_F(PaperNoSanitizerTest, MeasuresAllThreeAndContinuesAfterAStop) {
   EXPECT_EQ(Points(), kRuns);
 }
 
+TEST_F(PaperNoSanitizerTest, MeasuresTheRemotePathsOfPmrAccess) {
+  const auto ended = Paper({"--build", Build(), "--pmr"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("PMRSync / PMRDirect, 4 KiB"), std::string::npos) << ended.out;
+  const json results = json::parse(ReadFile(Path("out/pmr.json")), nullptr, false);
+  ASSERT_TRUE(results.is_object());
+  EXPECT_EQ(results["runs"][0]["result"]["fabric"], "shm");
+  EXPECT_EQ(results["runs"][0]["command"].get<std::string>().find(Path("")), std::string::npos);
+  EXPECT_NE(ReadFile(Path("out/report.html")).find("PMEMDirect"), std::string::npos);
+}
+
 TEST_F(PaperNoSanitizerTest, ImpossibleRunsAreRefused) {
   ExpectRefused(Paper({"--build", Path("nowhere")}), 1, "erda-server not found");
   ExpectRefused(Paper({"--report"}), 1, "has no evaluation");

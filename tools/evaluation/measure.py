@@ -185,7 +185,7 @@ def place_in_lab(build: pathlib.Path, folder: pathlib.Path) -> Place:
 def run_in_lab(arguments: Sequence[str], folder: pathlib.Path) -> None:
     """Runs this tool in the guest. Its results get into the folder."""
     tool = ["python3", str(ROOT / "tools" / "paper"), "--in-guest", *arguments]
-    _lab(["--timeout", str(LAB_SECONDS), "--nvdimm", LAB_NVDIMM, "--out", str(folder), "--env", "PYTHONDONTWRITEBYTECODE=1"], tool)
+    in_lab(["--timeout", str(LAB_SECONDS), "--nvdimm", LAB_NVDIMM, "--out", str(folder), "--env", "PYTHONDONTWRITEBYTECODE=1"], tool)
 
 
 def measure_cleaning_in_lab(store: Store, build: pathlib.Path, quick: bool) -> None:
@@ -197,7 +197,7 @@ def measure_cleaning_in_lab(store: Store, build: pathlib.Path, quick: bool) -> N
             "--pool", "/dev/dax0.0", *LAB_CLEANING, "--rounds", LAB_CLEANING_ROUNDS[quick],
         ]
         options = ["--timeout", str(BENCH_SECONDS), "--nvdimm", LAB_CLEANING_NVDIMM, "--out", str(folder)]
-        _lab(options, [*command, "--json", str(folder / "cleaning.json")], output=subprocess.DEVNULL)
+        in_lab(options, [*command, "--json", str(folder / "cleaning.json")], output=subprocess.DEVNULL)
         result = json.loads((folder / "cleaning.json").read_text(encoding="utf-8"))
         text = f"tools/rdma-lab run --nvdimm {LAB_CLEANING_NVDIMM} -- {shown(command, build, folder)}"
         store.put("cleaning", {"result": result, "command": text})
@@ -205,7 +205,7 @@ def measure_cleaning_in_lab(store: Store, build: pathlib.Path, quick: bool) -> N
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _lab(options: Sequence[str], command: Sequence[str], output: int | None = None) -> None:
+def in_lab(options: Sequence[str], command: Sequence[str], output: int | None = None) -> None:
     lab = subprocess.Popen(
         [str(ROOT / "tools" / "rdma-lab"), "run", *options, "--", *command], cwd=ROOT, stdout=output,
         preexec_fn=ending_with_this(signal.SIGTERM),
