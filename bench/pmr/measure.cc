@@ -1,6 +1,7 @@
 #include "bench/pmr/measure.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "bench/pmr/responder.h"
 #include "bench/pmr/sender.h"
 #include "bench/pmr/targets.h"
+#include "bench/pmr/worker.h"
 #include "format/durability.h"
 
 namespace erda::pmr_bench {
@@ -37,7 +39,11 @@ class Measurement {
     }
     auto address = floors::OwnAddress(settings_.address, socket_folder_);
     if (!address.ok()) return address.status();
-    auto responder = Responder::Start(*address, targets_);
+    auto responder =
+        Responder::Start(*address, std::array<const nvm::Pool*, 2>{targets_.nvm.get(), targets_.region.get()},
+                         [this](uint64_t client, std::span<const std::byte> payload) {
+                           return std::make_unique<Worker>(targets_, client, payload);
+                         });
     if (!responder.ok()) return responder.status();
     responder_ = *std::move(responder);
     floors::StayOnOneProcessor(floors::Side::kMeasuring);  // After the responder's thread has begun.
@@ -85,7 +91,7 @@ class Measurement {
     report_.disk_direct = targets_.disk->direct();
     report_.disk_in_memory = targets_.disk->in_memory();
     for (const Path path : {Path::kPmemDirect, Path::kPmrDirect}) {
-      const auto& region = responder_->RegionOf(path);
+      const auto& region = responder_->RegionOf(MemoryOf(path));
       if (!region.ok()) report_.not_measured[static_cast<size_t>(path)] = region.status().ToString();
     }
     std::vector<uint64_t> sizes = settings_.sizes;

@@ -10,14 +10,13 @@
 #include <vector>
 
 #include "bench/floors/report.h"
+#include "bench/pmr/responder.h"
 
 namespace CLI {
 class App;
 }
 
 namespace erda::pmr_bench {
-
-inline constexpr uint64_t kBytesMax = 64 << 10;
 
 enum class Path : uint8_t {
   kSsdSync,     // A message; the server writes its bytes to a disk, and answers when they are there for good.

@@ -9,7 +9,6 @@
 #include "base/relax.h"
 #include "base/shared_memory.h"
 #include "bench/floors/server_process.h"
-#include "nvm/writer.h"
 
 namespace erda::pmr_bench {
 
@@ -25,64 +24,20 @@ constexpr std::chrono::milliseconds kSleepAtMost{100};
 // rest leave the processors alone.
 constexpr std::chrono::milliseconds kSpin{20};
 
-// The work of the server for one client.
-class Worker {
- public:
-  Worker(const Targets& targets, uint64_t client, std::span<const std::byte> payload)
-      : disk_(*targets.disk), client_(client), payload_(payload), nvm_(*targets.nvm), region_(*targets.region) {}
-
-  // Returns true if the bytes of the message are persistent.
-  bool Do(uint32_t immediate) {
-    const uint64_t bytes = immediate & ((1U << kSizeBits) - 1);
-    if (bytes > kBytesMax) return false;
-    const uint64_t area = client_ * kBytesMax;
-    switch (Message{static_cast<uint8_t>(immediate >> kSizeBits)}) {
-      case Message::kToDisk:
-        return ToDisk(AlignUp(bytes, kBlock));
-      case Message::kToRegion:
-        region_.Write(area, payload_.first(bytes));
-        region_.Persist(area, bytes);
-        return !region_.failed();
-      case Message::kFlushNvm:
-        nvm_.Persist(area, bytes);
-        return true;
-      case Message::kFlushRegion:
-        region_.Persist(area, bytes);
-        return !region_.failed();
-    }
-    return false;
-  }
-
- private:
-  static constexpr uint64_t kBlock = 4096;
-  bool ToDisk(uint64_t bytes) {
-    if (next_ + bytes > kFileBytes) next_ = 0;
-    const bool done = disk_.Write(client_ * kFileBytes + next_, payload_.first(bytes)).ok();
-    next_ += bytes;
-    return done;
-  }
-
-  const DurableFile& disk_;
-  const uint64_t client_;
-  const std::span<const std::byte> payload_;
-  nvm::Writer nvm_;
-  nvm::Writer region_;
-  uint64_t next_ = 0;
-};
-
-bool Answer(fabric::Channel& channel, bool persistent) {
+bool Answer(fabric::Channel& channel, bool done) {
   fabric::WorkRequest work;
   work.kind = OpKind::kWriteImm;
   work.signaled = false;
-  work.imm = persistent ? 0 : 1;
+  work.imm = done ? 0 : 1;
   return channel.Post({&work, 1}).ok();
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Responder>> Responder::Start(const std::string& address, const Targets& targets) {
-  std::unique_ptr<Responder> responder(new Responder(targets));
-  if (auto status = responder->Prepare(address); !status.ok()) return status;
+Result<std::unique_ptr<Responder>> Responder::Start(const std::string& address,
+                                                    std::span<const nvm::Pool* const> memories, MakeHandler make) {
+  std::unique_ptr<Responder> responder(new Responder(std::move(make)));
+  if (auto status = responder->Prepare(address, memories); !status.ok()) return status;
   responder->listening_ = std::thread([raw = responder.get()] { raw->Listen(); });
   return responder;
 }
@@ -93,12 +48,11 @@ Responder::~Responder() {
   for (std::thread& thread : serving_) thread.join();
 }
 
-Status Responder::Prepare(const std::string& address) {
+Status Responder::Prepare(const std::string& address, std::span<const nvm::Pool* const> memories) {
   auto fabric = fabric::OpenFabric(address, fabric::Role::kListen);
   if (!fabric.ok()) return fabric.status();
   fabric_ = *std::move(fabric);
-  nvm_number_ = Offer(*targets_.nvm);
-  region_number_ = Offer(*targets_.region);
+  for (const nvm::Pool* const memory : memories) numbers_.push_back(Offer(*memory));
   auto listener = fabric_->Listen(address);
   if (!listener.ok()) return listener.status();
   listener_ = *std::move(listener);
@@ -106,8 +60,8 @@ Status Responder::Prepare(const std::string& address) {
 }
 
 // The region for messages comes first, and each client has another one.
-Result<uint32_t> Responder::Offer(const nvm::Pool& pool) {
-  auto region = fabric_->Register(pool.view(), Access::kRemoteReadWrite);
+Result<uint32_t> Responder::Offer(const nvm::Pool& memory) {
+  auto region = fabric_->Register(memory.view(), Access::kRemoteReadWrite);
   if (!region.ok()) return region.status();
   offered_.push_back(*std::move(region));
   return static_cast<uint32_t>(offered_.size());
@@ -137,7 +91,7 @@ void Responder::Serve(fabric::Incoming& incoming) {
   for (const auto& region : offered_) offer.push_back(region.get());
   auto channel = incoming.Accept({queue->get(), offer, {}});
   if (!channel.ok()) return;
-  Worker worker(targets_, client, memory->bytes());
+  const auto handler = make_(client, memory->bytes());
   std::array<Completion, 16> completions;
   Relax relax;
   Nanoseconds idle_since{0};
@@ -145,7 +99,10 @@ void Responder::Serve(fabric::Incoming& incoming) {
     const size_t n = (*queue)->Poll(completions);
     for (size_t i = 0; i < n; ++i) {
       if (completions[i].kind == OpKind::kClosed) return;
-      if (completions[i].kind == OpKind::kReceiveImm && !Answer(**channel, worker.Do(completions[i].imm))) return;
+      if (completions[i].kind != OpKind::kReceiveImm) continue;
+      const uint64_t bytes = completions[i].imm & ((1U << kSizeBits) - 1);
+      const auto kind = static_cast<uint8_t>(completions[i].imm >> kSizeBits);
+      if (!Answer(**channel, bytes <= kBytesMax && handler->Do(kind, bytes))) return;
     }
     if (n > 0) {
       relax.Reset();

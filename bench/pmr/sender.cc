@@ -56,9 +56,9 @@ Status Sender::Prepare() {
 Status Sender::Persist(Path path, uint64_t bytes) {
   switch (path) {
     case Path::kSsdSync:
-      return Ask(Message::kToDisk, bytes);
+      return Ask(ImmediateOf(Message::kToDisk, bytes), bytes);
     case Path::kPmrSync:
-      return Ask(Message::kToRegion, bytes);
+      return Ask(ImmediateOf(Message::kToRegion, bytes), bytes);
     case Path::kPmemDirect:
     case Path::kPmrDirect:
       return WriteAndFlush(path, bytes);
@@ -66,11 +66,11 @@ Status Sender::Persist(Path path, uint64_t bytes) {
   return {};
 }
 
-Status Sender::Ask(Message message, uint64_t bytes) {
+Status Sender::Ask(uint32_t immediate, uint64_t bytes) {
   WorkRequest work;
   work.kind = OpKind::kWriteImm;
   work.signaled = false;
-  work.imm = ImmediateOf(message, bytes);
+  work.imm = immediate;
   work.local = payload_.first(bytes);
   work.remote = {kMessageRegion, 0};
   if (auto status = channel_->Post({&work, 1}); !status.ok()) return status;
@@ -79,7 +79,7 @@ Status Sender::Ask(Message message, uint64_t bytes) {
 
 // With one doorbell.
 Status Sender::WriteAndFlush(Path path, uint64_t bytes) {
-  const uint32_t region = *responder_.RegionOf(path);
+  const uint32_t region = *responder_.RegionOf(MemoryOf(path));
   const uint64_t area = number_ * kBytesMax;
   WorkRequest works[2];
   works[0].kind = OpKind::kWrite;
@@ -111,7 +111,7 @@ Status Sender::Await(OpKind kind) {
       if (completion.code != Code::kOk) return {completion.code, "an operation failed"};
       if (completion.kind != kind) continue;
       if (kind == OpKind::kReceiveImm && completion.imm != 0) {
-        return {Code::kUnavailable, "the server could not make the bytes persistent"};
+        return {Code::kUnavailable, "the server could not make the bytes persistent: its disk or memory failed"};
       }
       return {};
     }

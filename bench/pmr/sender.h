@@ -10,6 +10,7 @@
 #include "base/shared_memory.h"
 #include "bench/pmr/report.h"
 #include "bench/pmr/responder.h"
+#include "bench/pmr/worker.h"
 #include "erda/status.h"
 #include "fabric/fabric.h"
 
@@ -27,14 +28,16 @@ class Sender {
   // Makes `bytes` of the payload persistent, and waits for it. REQUIRES: bytes <= kBytesMax, and the responder has a
   // region for the path if it is a direct one.
   Status Persist(Path path, uint64_t bytes);
-  // The bytes that Persist sends.
+  // Sends a message with this immediate and the first bytes of the payload, and waits for the answer. Returns
+  // kUnavailable if the server could not do it.
+  Status Ask(uint32_t immediate, uint64_t bytes);
+  // The bytes that Persist and Ask send.
   [[nodiscard]] std::span<std::byte> payload() const { return payload_; }
 
  private:
   Sender(const Responder& responder, uint64_t number, Flush flush)
       : responder_(responder), number_(number), flush_(flush) {}
   Status Prepare();
-  Status Ask(Message message, uint64_t bytes);
   Status WriteAndFlush(Path path, uint64_t bytes);
   // Waits for a completion of this kind.
   Status Await(fabric::OpKind kind);

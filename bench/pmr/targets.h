@@ -20,10 +20,11 @@ inline constexpr uint64_t kFileBytes = 4 << 20;
 // may use it.
 class DurableFile {
  public:
+  static constexpr uint64_t kBlock = 4096;
   // Makes a file on the disk of the folder. It has no name, so it ends with this process.
   static Result<std::unique_ptr<DurableFile>> Create(const std::string& folder, uint64_t size);
 
-  // Returns when the disk has the bytes for good. REQUIRES: address, offset and size are multiples of 4096.
+  // Returns when the disk has the bytes for good. REQUIRES: address, offset and size are multiples of kBlock.
   Status Write(uint64_t offset, std::span<const std::byte> bytes) const;
   // Returns false if the file system refused direct writes, so that they go through the page cache.
   [[nodiscard]] bool direct() const { return direct_; }
@@ -40,6 +41,9 @@ class DurableFile {
 // Opens the NVM or the region of the settings, of at least `size` bytes. Refuses memory in which Erda has a pool or a
 // front.
 Result<std::unique_ptr<nvm::Pool>> OpenMemory(const std::string& path, uint64_t size);
+
+// The number of the memory that a direct path writes to, as the responder gets them: NVM, region.
+[[nodiscard]] constexpr size_t MemoryOf(Path path) { return path == Path::kPmrDirect ? 1 : 0; }
 
 struct Targets {
   std::unique_ptr<DurableFile> disk;

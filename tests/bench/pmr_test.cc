@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/pmr/report.h"
-#include "bench/pmr/responder.h"
+#include "bench/pmr/worker.h"
 
 namespace erda::pmr_bench {
 namespace {

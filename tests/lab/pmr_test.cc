@@ -88,9 +88,9 @@ TEST(PmrCutLab, FencedBytesSurviveAPowerCut) {
   std::ofstream(std::filesystem::path(Lab("OUT")) / "found") << last;
 }
 
-// Why PMRDirect needs a NIC whose driver takes the region as a dma-buf. To register ordinary memory, the kernel pins its
-// pages, and memory of a PCI device has none. Soft-RoCE takes no dma-buf. If one of these tests fails, Soft-RoCE can do
-// more than docs/benchmarks/pmr.md says.
+// Why PMRDirect needs a NIC whose driver takes the region as a dma-buf. To register ordinary memory, the kernel pins
+// its pages, and memory of a PCI device has none. Soft-RoCE takes no dma-buf. If one of these tests fails, Soft-RoCE
+// can do more than docs/benchmarks/pmr.md says.
 class PmrLab : public testing::Test {
  protected:
   void SetUp() override {

@@ -51,6 +51,7 @@ ELSEWHERE = {
     "ERDA_STORM_INPUTS=": "a long run of a test of tests/e2e",
     "python3 tests/model/": "tools/test",
     "build/bin/erda-bench": "tests/programs/bench_test: it takes minutes",
+    "build/kv/kv-": "tests/programs/kv_test",
     "systemctl": "changes the machine",
     "echo within_size >": "changes the machine",
 }
