@@ -49,8 +49,10 @@ Result<std::unique_ptr<nvm::Pool>> OpenMemory(const std::string& path, uint64_t 
   auto memory = path == "dram:" ? nvm::Pool::Open({.path = path, .size = size})
                                 : nvm::OpenFront({.address = path, .least_size = size, .any_file = true});
   if (!memory.ok()) return memory;
-  const auto magic = LoadAs<uint64_t>((*memory)->bytes());
-  if (magic == format::kPoolMagic || magic == journal::kFrontMagic) {
+  // The fronts of kv-leveldb and kv-cuckoo belong to no pool, so they have no uuid.
+  const auto header = LoadAs<journal::FrontHeader>((*memory)->bytes());
+  const bool is_front = header.magic == journal::kFrontMagic && header.uuid != journal::Uuid{};
+  if (header.magic == format::kPoolMagic || is_front) {
     return Status(Code::kInvalidArgument, path + " has data of Erda, which this measurement would overwrite");
   }
   // A DAX device maps whole pages of 2 MiB.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "format/superblock.h"
+#include "journal/front_part.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -64,11 +65,25 @@ TEST_F(PmrBenchTest, ImpossibleRunsAreRefused) {
   WriteFile(Path("small"), std::string(100'000, '\0'));
   ExpectRefused(Pmr({"--region", Path("small")}), 2, "131072 are needed");
   ExpectRefused(Pmr({"--value-bytes", "65537"}), 2, "--value-bytes");
+}
+
+TEST_F(PmrBenchTest, MemoryWithDataOfErdaIsRefused) {
   std::string pool(1 << 20, '\0');
   std::memcpy(pool.data(), &format::kPoolMagic, sizeof(format::kPoolMagic));
-  WriteFile(Path("pool"), pool);
-  ExpectRefused(Pmr({"--nvm", Path("pool")}), 2, "has data of Erda");
-  EXPECT_EQ(ReadFile(Path("pool")), pool);
+  journal::FrontHeader header{};
+  header.magic = journal::kFrontMagic;
+  std::string own(1 << 20, '\0');
+  std::memcpy(own.data(), &header, sizeof(header));
+  header.uuid = {1};
+  std::string front(1 << 20, '\0');
+  std::memcpy(front.data(), &header, sizeof(header));
+  for (const std::string& bytes : {pool, front}) {
+    WriteFile(Path("memory"), bytes);
+    ExpectRefused(Pmr({"--nvm", Path("memory")}), 2, "has data of Erda");
+    EXPECT_EQ(ReadFile(Path("memory")), bytes);
+  }
+  WriteFile(Path("memory"), own);  // Of kv-leveldb or kv-cuckoo.
+  ExpectFine(Pmr({"--nvm", Path("memory")}));
 }
 
 }  // namespace
