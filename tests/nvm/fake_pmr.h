@@ -2,9 +2,11 @@
 // plays the device: it sets registers, and sees what the code stores there.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/temporary_folder.h"
 #include "nvm/pmr_registers.h"
@@ -27,16 +29,17 @@ class FakePmr {
   void WriteFile(const std::string& name, std::string_view content) const;
   [[nodiscard]] std::string ReadFile(const std::string& name) const;
 
-  [[nodiscard]] uint32_t Get(uint64_t at) const { return *Word(at); }
-  void Set(uint64_t at, uint32_t value) { *Word(at) = value; }
+  // Any thread may call these.
+  [[nodiscard]] uint32_t Get(uint64_t at) const { return Word(at).load(); }
+  void Set(uint64_t at, uint32_t value) { Word(at).store(value); }
 
   static constexpr uint32_t kCapability = kResource << 5 | 2U << 10;  // PMRCAP: where it is, what persists.
   static constexpr uint32_t kNotReady = 1U << 8;                      // PMRSTS.
   static constexpr uint32_t kUnreliable = 3U << 9;                    // PMRSTS.
 
  private:
-  [[nodiscard]] volatile uint32_t* Word(uint64_t at) const {
-    return reinterpret_cast<volatile uint32_t*>(registers_ + at);
+  [[nodiscard]] std::atomic_ref<uint32_t> Word(uint64_t at) const {
+    return std::atomic_ref(*reinterpret_cast<uint32_t*>(registers_ + at));
   }
   const TemporaryFolder folder_;
   std::byte* registers_ = nullptr;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda {
