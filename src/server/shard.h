@@ -59,8 +59,10 @@ class Shard {
   // For idle moments: settles versions that arrived without a commit, and ends waits and sessions that are over. since:
   // the time since the last Tidy. Returns how much it did.
   size_t Tidy(Nanoseconds since);
-  // Returns the requests that wait. PassTime adds the time for which those have waited that await writers.
+  // Returns the requests that wait.
   [[nodiscard]] const ParkedRequests& parked() const { return inbox_.parked(); }
+  // Returns true if something waits for values that clients write. PassTime adds the time for which it has waited.
+  [[nodiscard]] bool awaits_writers() const { return inbox_.awaits_writers(); }
   void PassTime(Nanoseconds since) { inbox_.PassTime(since); }
   // Returns true if versions are in flight, or requests wait. Then Tidy must look again (TidyTimer).
   [[nodiscard]] bool unsettled() const;

@@ -148,7 +148,7 @@ void ShardThread::Run() {
         Nanoseconds left = shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever);
         if (shard_->data().keeps_time()) left = std::min(left, ShardData::kTimeAge);
         if (shard_->parked().holds_back()) left = std::min(left, shard_->parked().held_for());
-        fabric::WaitAny(queues, shard_->parked().awaits_writers() ? std::min(left, kAwaitedSleep) : left);
+        fabric::WaitAny(queues, shard_->awaits_writers() ? std::min(left, kAwaitedSleep) : left);
         woke = true;
         looks = kLooksPerClock - 1;  // without work it sleeps again at once
         continue;
@@ -164,7 +164,7 @@ void ShardThread::Run() {
 
 // The shard reads no clock. So this thread tells it how long requests have awaited writers.
 void ShardThread::TellAwaitedTime(bool woke) {
-  if (!shard_->parked().awaits_writers()) {
+  if (!shard_->awaits_writers()) {
     awaited_since_.reset();
     return;
   }

@@ -39,8 +39,9 @@ version may become whole and be acknowledged without the shard, and so come befo
 (`condition-not-awaited`).
 
 A put may expire: its value's time is over at any moment after the put was published, and for all at once. The shard's
-word `time` reaches the deadline at that moment. The value itself may arrive later. From then on the version says to
-conditions and deletes that the key is absent. A get knows the time only by Reads of that word. If a Read before the
+word `time` reaches the deadline at that moment. It waits while a put is published and not done that needs the value
+by its condition. Readers still go past that put to the value. The value itself may arrive later. From then on
+the version says to conditions and deletes that the key is absent. A get knows the time only by Reads of that word. If a Read before the
 entry's says that a version has expired, it has. If a Read after the version's says that it has not, it has not. If the
 later Read says that it has, the get starts again. A get that knows where the version is Reads both in any order. A
 delete settles the versions that have arrived before it says not-found. If the new version of an entry is settled and
@@ -464,12 +465,19 @@ def steps(c, s):
     if c.moves:
         yield from cleaner_steps(c, s, idle)
     for i in c.expires:
-        if i not in s.over and s.puts[i].phase in (2, 3, 4) and s.puts[i].result is None:
+        if i not in s.over and s.puts[i].phase in (2, 3, 4) and s.puts[i].result is None and may_expire(c, s, i):
             yield f"put{i} expires", s._replace(over=s.over | {i}), (("over", i),)
     new = s.log[s.word.new] if s.word.new is not None else None
     gone = new is not None and s.word.settled and new.put in s.over
     if idle and (gone or (c.defect == "expires-newer" and s.over and s.word.new is not None)):
         yield "the expired version goes", expire(c, s), ()
+
+
+def may_expire(c, s, i):
+    """Returns false if a put was published because put i's value is there, and is not done yet."""
+    waits = any(c.wants.get(("put", j), NONE) == i and p.phase in (2, 6) and not p.superseded
+                for j, p in enumerate(s.puts))
+    return not waits or c.defect == "expires-before-settled"
 
 
 def alike(c, i, j):
@@ -908,6 +916,17 @@ CONFIGURATIONS = [
     ("a put expires, put if absent", Config(puts(R, L, L), 2, expires=(0,), wants={("put", 1): None}), True),
     ("a put expires, put if absent, power cut",
      Config(puts(I, P) + puts(R, P), 1, cuts=1, fine=True, expires=(0,), wants={("put", 1): None}), True),
+    ("a put expires, inline put if equal", Config(puts(I, P, P), 2, expires=(0,), wants={("put", 1): 0}), True),
+    ("a put expires, reserved put if equal, delete",
+     Config(puts(I, P) + puts(R, P), 1, dels=1, expires=(0,), wants={("put", 1): 0}), True),
+    ("a put expires, reserved placed put if equal",
+     Config(puts(I, P) + puts(R, L), 2, expires=(0,), wants={("put", 1): 0}), True),
+    ("a put expires, put if equal, another put, a client dies",
+     Config(puts(I, P) + puts(R, P) + puts(I, P), 1, deaths=1, expires=(0,), wants={("put", 1): 0}), True),
+    ("puts expire, put if equal, power cut",
+     Config(puts(I, P) + puts(R, P), 1, cuts=1, fine=True, expires=(0, 1), wants={("put", 1): 0}), True),
+    ("a put expires, put if equal, read-after-write, power cut",
+     Config(puts(I, P) + puts(F, P), 1, cuts=1, expires=(0,), wants={("put", 1): 0}), True),
     ("a put expires, known versions, cleaner moves",
      Config(puts(I, P) + puts(R, P), 2, moves=1, lazy=True, warm=True, expires=(0,)), True),
     ("puts expire, server crash, then power cut",
@@ -972,6 +991,7 @@ PLANTED = {
     # Expiry.
     "expiry-forgets-in-flight": Config(puts(R, L, L), 2, sweeps=2, expires=(1,)),
     "expires-behind-read": Config(puts(I, L, L), 1, expires=(0,)),
+    "expires-before-settled": Config(puts(I, P) + puts(R, P), 1, expires=(0,), wants={("put", 1): 0}),
     "trusts-own-clock": Config(puts(I, L), 2, expires=(0,)),
     "time-read-early": Config(puts(I, L) + puts(R, L), 1, dels=1, expires=(1,)),  # Born expired, and returned.
     "expired-is-older": Config(puts(I, L) + puts(R, L), 1, expires=(1,)),

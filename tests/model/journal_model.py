@@ -30,7 +30,7 @@ from collections import namedtuple
 import erda_model as erda
 from _explore import explore
 from _program import main
-from erda_model import EMPTY, GET_DONE, NO_GET, NONE, PERSISTED, PLACED, SERVER, SLOT, Del, Get, Monitor, Put, Version, Word
+from erda_model import EMPTY, NO_GET, PERSISTED, PLACED, SLOT, Del, Get, Monitor, Put, Version, Word
 
 I, R = erda.I, erda.R
 P, L = PERSISTED, PLACED
@@ -52,10 +52,11 @@ State = namedtuple("State", "word log pend busy puts dels gets ops base ends hel
 
 class Config(erda.Config):
     def __init__(self, puts, gets, dels=0, cuts=0, kills=0, deaths=0, moves=0, fails=False, checkpoints=False, wants={},
-                 others=False, frees=False, defect=None):
+                 others=False, frees=False, expires=(), defect=None):
         # checkpoints: the checkpointer runs. fails: a write of the disk may fail. others: other keys are deleted.
         # frees: the cleaner frees what no entry names.
-        super().__init__(puts, gets, dels=dels, cuts=cuts, deaths=deaths, moves=moves, wants=wants, defect=defect)
+        super().__init__(puts, gets, dels=dels, cuts=cuts, deaths=deaths, moves=moves, wants=wants, expires=expires,
+                         defect=defect)
         self.kills, self.fails, self.checkpoints, self.others, self.frees = kills, fails, checkpoints, others, frees
 
 
@@ -130,7 +131,7 @@ def may_judge(c, s, op):
 
 def present(s):
     """Returns the put whose value is the newest. Requires: the newest version is whole, or the key is absent."""
-    return None if s.word.new is None else s.log[s.word.new].put
+    return None if s.word.new is None else erda.value_of(s, s.word.new)
 
 
 def conflicts(c, s, op):
@@ -278,7 +279,7 @@ def on_held(c, s):
 def restart(c, s, word, log, ops, **more):
     """Returns the state of a server that starts with this image and stream. It recovers, and flushes what it found."""
     dels = tuple(Del(9, None) if d.phase in (1, 3, 6) else d for d in s.dels)
-    gets = tuple(Get(5, None, None) if g.phase in (1, 2, 3) else g for g in s.gets)
+    gets = tuple(Get(5, None, None) if g.phase in (1, 2, 3, 6, 7) else g for g in s.gets)
     puts = tuple(Put(9 if p.phase in (1, 2, 3, 6, 8) else p.phase, None, p.alive, False) for p in s.puts)
     log += (None,) * (1 + max(a or 0 for a in word[:2]) - len(log))
     after = erda.recovered(c, log, word)
@@ -360,6 +361,9 @@ def steps(c, s):
     if not s.down:
         for i, g in enumerate(s.gets):
             yield from erda.get_steps(c, s, i, g)
+    for i in c.expires:
+        if i not in s.over and s.puts[i].phase in (2, 3, 4) and s.puts[i].result is None and may_expire(c, s, i):
+            yield f"put{i} expires", s._replace(over=s.over | {i}), (("over", i),)
     yield from disk_steps(c, s)
     if s.cuts < c.cuts:
         yield from power_cuts(c, s)
@@ -382,6 +386,19 @@ def may_free(c, s, a):
                                            for i, p in enumerate(s.puts)):
         return False
     return not waits(s, "commit", a) or c.defect == "frees-what-is-not-held"
+
+
+def may_expire(c, s, i):
+    """Returns false if a put was published because put i's value is there, and readers still go past it."""
+    judged = {j for (kind, j), wanted in c.wants.items() if kind == "put" and wanted == i}
+    waits = any(s.log[a] is not None and s.log[a].put in judged for a in unsettled(s))
+    return not waits or c.defect == "expires-before-settled"
+
+
+def unsettled(s):
+    """Returns the places of the versions that are published, and whose puts have not taken effect."""
+    published = {p.addr for p in s.puts if p.phase in (2, 6) and not p.superseded} - {None}
+    return published | {action[1] for _, action in s.pend if action[0] == "commit" and not action[2]}
 
 
 def may_begin(c, s, idle):
@@ -489,6 +506,14 @@ CONFIGURATIONS = [
     ("reserved put, delete, a client dies, power cut", Config(puts(R, P), 1, dels=1, cuts=1, deaths=1), True),
     ("puts if absent, power cut", Config(puts(I, P, P), 1, cuts=1, wants={("put", 0): None, ("put", 1): None}), True),
     ("put if equal, power cut", Config(puts(I, P) + puts(R, P), 1, cuts=1, wants={("put", 1): 0}), True),
+    ("a put expires, put if equal, power cut",
+     Config(puts(I, P, P), 1, cuts=1, expires=(0,), wants={("put", 1): 0}), True),
+    ("a put expires, reserved put if equal, a client dies",
+     Config(puts(I, P) + puts(R, P), 2, deaths=1, expires=(0,), wants={("put", 1): 0}), True),
+    ("a put expires, put if absent, kill, power cut",
+     Config(puts(I, P, P), 1, cuts=1, kills=1, expires=(0,), wants={("put", 1): None}), True),
+    ("a put expires, put if equal, delete",
+     Config(puts(I, P, P), 2, dels=1, expires=(0,), wants={("put", 1): 0}), True),
     ("inline puts, checkpoints, power cut", Config(puts(I, P, P), 1, cuts=1, checkpoints=True), False),
     ("inline put, delete, checkpoints, power cut", Config(puts(I, P), 1, dels=1, cuts=1, checkpoints=True), True),
     ("inline put, checkpoints, two power cuts", Config(puts(I, P), 1, cuts=2, checkpoints=True), True),
@@ -506,6 +531,7 @@ PLANTED = {
     "settles-before-held": Config(puts(I, P), 2, cuts=1),
     "answers-before-held": Config(puts(I, P), 1, cuts=1),
     "tells-before-held": Config(puts(I, P, P), 1, cuts=1, wants={("put", 1): None}),
+    "expires-before-settled": Config(puts(I, P, P), 1, expires=(0,), wants={("put", 1): 0}),
     "frees-before-held": Config(puts(I, P), 2, dels=1, cuts=1),
     "passes-a-delete": Config(puts(I, P, P), 1, dels=1, cuts=1),
     "slot-before-held": Config(puts(I, P), 2, dels=1, cuts=1, others=True),

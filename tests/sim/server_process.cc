@@ -372,7 +372,7 @@ void ServerProcess::Step(Random& random) {
     if (plan_.ttl_share > 0 && random.Chance(0.02)) process.shard->data().KeepTime();
     if (process.shard->Poll() == 0 && process.shard->data().CountKeys() && random.Chance(plan_.tidy_chance)) {
       process.shard->Tidy(std::chrono::milliseconds(300));
-      if (process.shard->parked().awaits_writers()) process.shard->PassTime(std::chrono::milliseconds(300));
+      if (process.shard->awaits_writers()) process.shard->PassTime(std::chrono::milliseconds(300));
     }
   } catch (const ProcessEnds&) {
     Crash();

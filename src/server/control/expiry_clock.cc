@@ -28,6 +28,11 @@ void ExpiryClock::Begin() {
 uint64_t ExpiryClock::Raise() {
   uint64_t now = time_.Micros() / 1000;
   if (now <= word_) return word_;
+  stands_ = now >= next_judged() && !Planted(Flaw::kExpiresBeforeSettled);
+  if (stands_) [[unlikely]] {
+    now = next_judged() - 1;
+    if (now <= word_) return word_;
+  }
   if (nvm_.holds_later()) {
     NoteEarly(now);
     now = std::min(now, noted_);
@@ -55,6 +60,12 @@ void ExpiryClock::NoteEarly(uint64_t now) {
   next_note_ = std::exchange(noted_, held);
   next_place_ = nvm_.place();
 }
+
+void ExpiryClock::StandBefore(uint64_t deadline) {
+  judged_.insert(std::ranges::upper_bound(judged_, deadline), deadline);
+}
+
+void ExpiryClock::LetGo(uint64_t deadline) { judged_.erase(std::ranges::lower_bound(judged_, deadline)); }
 
 void ExpiryClock::Close() { Note(Raise()); }
 

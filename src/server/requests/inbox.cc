@@ -92,6 +92,9 @@ void Inbox::PassTime(Nanoseconds since) {
   parked_.for_writer.PassTime(since, [this](SessionId writer) {
     sessions_.EndOverdue(sessions_.At(writer), "others waited too long for a value that it reserved space for");
   });
+  clock_wait_.PassTime(since, [this](SessionId writer) {
+    sessions_.EndOverdue(sessions_.At(writer), "values could not expire while it wrote a value with a condition");
+  });
 }
 
 }  // namespace erda::server

@@ -12,6 +12,7 @@
 #include "fabric/fabric.h"
 #include "server/cleaning/cleaning_policy.h"
 #include "server/control/counters.h"
+#include "server/requests/clock_wait.h"
 #include "server/requests/parked_requests.h"
 #include "server/requests/request_handler.h"
 #include "server/requests/served.h"
@@ -31,7 +32,8 @@ class Inbox {
         versions_(versions),
         cleaning_(cleaning),
         parked_{RateQueue(*options.time, options.requests_per_second), RoomQueue(counters), WriterQueue(versions),
-                for_medium} {}
+                for_medium},
+        clock_wait_(versions) {}
 
   // Takes a completion of a channel, and serves it if it is a request. seen: when the shard found it.
   void Take(const fabric::Completion& completion, Nanoseconds seen);
@@ -49,7 +51,9 @@ class Inbox {
   }
   size_t WakeForWriter(size_t limit, bool looks);
   size_t WakeForMedium();
-  // Adds the time to the wait of the requests that await writers. Ends a session that others await for too long.
+  // Returns true if requests or the clock wait for values that clients write. PassTime adds the time to their wait, and
+  // ends a session that they await for too long.
+  [[nodiscard]] bool awaits_writers() const { return parked_.awaits_writers() || clock_wait_.waits(); }
   void PassTime(Nanoseconds since);
   // Forgets a session that ends.
   void Forget(const Session& session) { parked_.Forget(session); }
@@ -69,6 +73,7 @@ class Inbox {
   Versions& versions_;
   CleaningPolicy& cleaning_;
   ParkedRequests parked_;
+  ClockWait clock_wait_;
 };
 
 }  // namespace erda::server

@@ -56,20 +56,20 @@ bool IsConditional(const Request& request) { return request.condition != static_
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
       *outcome = versions_.puts().PutInline(key, key_hash, inline_value(), ack, deadline);
-      return Replied{};
+      break;
     case RequestOp::kPutStaged:
       *outcome = versions_.puts().PutInline(
           key, key_hash, session.staging.bytes().subspan(request.address, request.value_size), ack, deadline);
       if (outcome->code == Code::kOk) counters_.Add(Counter::kPutsStaged);
-      return Replied{};
+      break;
     case RequestOp::kIncrement:
       *outcome = versions_.puts().Increment(key, key_hash, present, LoadAs<int64_t>(inline_value()), ack);
-      return Replied{};
+      break;
     case RequestOp::kReserve:
       *outcome =
           versions_.puts().Reserve(key, key_hash, request.value_size, ack, session.id, session.flush_method, deadline);
       if (outcome->reason == Reason::kTooManyReservations) outcome->number = options_.reservations_per_client;
-      return Replied{};
+      break;
     case RequestOp::kPutDelegated: {
       const bool waits = versions_.holds_later() && Awaited(key, key_hash);
       const auto put = versions_.delegating().Put(key, key_hash, request.value_size, request.value_crc, ack,
@@ -92,12 +92,12 @@ bool IsConditional(const Request& request) { return request.condition != static_
     case RequestOp::kClean:
       cleaning_.Ask();
       return Replied{};
-    case RequestOp::kCommit:  // requests without a key
-    case RequestOp::kDelegate:
-    case RequestOp::kGiveBack:
-      break;
+    default:  // a request without a key, or none
+      return Violation("an unknown operation");
   }
-  return Violation("an unknown operation");
+  if (present.deadline != 0 && outcome->code == Code::kOk) [[unlikely]]
+    versions_.JudgedBy(present.deadline);
+  return Replied{};
 }
 
 Served RequestHandler::Serve(const Asked& asked, After after) {
@@ -193,10 +193,10 @@ void RequestHandler::TellTime(const Asked& asked) {
   Outcome outcome;
   const uint64_t micros = options_.time->Micros();
   const uint64_t word = versions_.part().clock().Raise();
-  // On a pool with a journal the word stands still until the medium holds the shard's note of the time. The answer
-  // waits for that, too. A time past the word would make the client ask again at once.
-  const bool stands = versions_.holds_later() && word * 1000 + 999 < micros;
-  const bool waits = stands && !versions_.medium_failed();
+  // The word may stand still. Then a time past the word would make the client ask again at once. If the word stands
+  // until the medium holds the shard's note of the time, the answer waits for that, too.
+  const bool stands = word * 1000 + 999 < micros;
+  const bool waits = stands && !versions_.part().clock().stands() && !versions_.medium_failed();
   outcome.number = stands && !waits ? word * 1000 + 999 : micros;
   replies_.AddReply(asked, 0, 0, outcome, waits ? Undone::kNever : Undone::kMayBe);
 }

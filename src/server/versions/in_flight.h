@@ -29,6 +29,8 @@ struct Reservation {
   bool awaits_hold = false;    // It is whole and flushed, and is settled once the medium holds it (HoldQueue).
   bool overtaken = false;      // On a pool with a journal: a newer version of the key is settled already.
   bool is_tombstone = false;   // Of a delete that ends once the medium holds the tombstone.
+  // The put was judged by a version with this deadline, and the clock stands before it; or 0.
+  uint64_t judged_deadline = 0;
 };
 
 // Finds reservations by key hash or by walking. Not thread-safe.

@@ -32,15 +32,36 @@ Present Judging::Judge(std::string_view key, uint64_t key_hash) {
       const ObjectView view = log_.InspectHeader(head, address);
       if (view.state == ObjectState::kNothing) return {Present::State::kDamaged, 0, {}};
       if (clock_.HasPassed(view.deadline) && !Planted(Flaw::kExpiryIgnored)) return {};
-      return {Present::State::kThere, view.header.version, address, head};
+      if (clock_.IsOverdue(view.deadline)) {
+        const auto judged = FindJudged(view.deadline);
+        if (!judged) continue;
+        return *judged;
+      }
+      return {Present::State::kThere, view.header.version, address, head, 0, 0, view.deadline};
     }
     const InFlight::Id id = taking_back_.FindWriter(slot, key_hash);
     if (id != InFlight::kNone) {
-      const Reservation& writing = reservations_.in_flight().At(id);
-      return {Present::State::kUndecided, writing.version, writing.address, writing.head, key_hash, writing.session};
+      return UndecidedBy(reservations_.in_flight().At(id));
     }
     taking_back_.TakeBackAbandoned(slot, key_hash);
   }
+}
+
+// Its value may have arrived without a message.
+std::optional<Present> Judging::FindJudged(uint64_t deadline) {
+  (void)batch_.Publish();
+  if (clock_.next_judged() > deadline) return std::nullopt;
+  settling_.SweepKey(batch_.Publish(), FirstJudged().key_hash);
+  if (clock_.next_judged() > deadline) return std::nullopt;
+  return FirstJudged();
+}
+
+Present Judging::FirstJudged() const {
+  Present first;
+  reservations_.in_flight().ForEach([&](InFlight::Id /*id*/, const Reservation& judged) {
+    if (judged.judged_deadline == clock_.next_judged()) first = UndecidedBy(judged);
+  });
+  return first;
 }
 
 bool Judging::AwaitsMedium(const Present& present) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "index/index.h"
@@ -30,7 +31,8 @@ class Judging {
         taking_back_(taking_back),
         batch_(batch) {}
 
-  // (I13) An expired value is absent. Requires: key_hash is the key's and belongs to this shard.
+  // (I13) An expired value is absent. If it has not expired only because the clock stands, the version for which the
+  // clock stands decides. Requires: key_hash is the key's and belongs to this shard.
   Present Judge(std::string_view key, uint64_t key_hash);
   // Returns true if the judgement is still right, as far as that is known without a look at the value. Requires: the
   // judgement was kUndecided, or a delete waits for the version.
@@ -42,6 +44,12 @@ class Judging {
   [[nodiscard]] bool AwaitsWriter(const Present& present) const;
 
  private:
+  // Returns a version, of any key, for which the clock stands before this deadline or an earlier one. Returns nullopt
+  // if it need not stand any more. Requires: the clock stood before it.
+  [[nodiscard]] std::optional<Present> FindJudged(uint64_t deadline);
+  // Requires: no put waits to be published, and one in flight was judged by a version with a deadline.
+  [[nodiscard]] Present FirstJudged() const;
+
   index::Index& index_;
   const log::ShardLog& log_;
   ExpiryClock& clock_;

@@ -22,6 +22,17 @@ struct Present {
   uint32_t head = 0;      // The head of `address`.
   uint64_t key_hash = 0;  // of kUndecided
   SessionId writer = 0;   // of kUndecided
+  uint64_t deadline = 0;  // of kThere; 0: the version has none
 };
+
+// The version of the reservation decides.
+inline Present UndecidedBy(const Reservation& reservation) {
+  return {.state = Present::State::kUndecided,
+          .version = reservation.version,
+          .address = reservation.address,
+          .head = reservation.head,
+          .key_hash = reservation.key_hash,
+          .writer = reservation.session};
+}
 
 }  // namespace erda::server

@@ -4,8 +4,9 @@ namespace erda::server {
 
 using format::EntryWord;
 
-PublishBatch::PublishBatch(nvm::Writer& nvm, index::Index& index, Reservations& reservations, Settling& settling)
-    : nvm_(nvm), index_(index), reservations_(reservations), settling_(settling) {
+PublishBatch::PublishBatch(nvm::Writer& nvm, index::Index& index, ExpiryClock& clock, Reservations& reservations,
+                           Settling& settling)
+    : nvm_(nvm), index_(index), clock_(clock), reservations_(reservations), settling_(settling) {
   puts_.reserve(kPutsMax);
   claims_.reserve(kPutsMax);
   reserved_.reserve(kPutsMax);
@@ -28,6 +29,15 @@ void PublishBatch::AddHold(const NewVersion& version) {
   reserved_.push_back(reservation);
 }
 
+void PublishBatch::JudgedBy(uint64_t deadline) {
+  clock_.StandBefore(deadline);
+  if (puts_.back().is_reserved) {
+    reserved_.back().judged_deadline = deadline;
+  } else {
+    judged_.push_back(deadline);
+  }
+}
+
 void PublishBatch::PublishAndSettle() {
   const Settling::Flushed flushed = settling_.FlushDue();
   if (!puts_.empty()) PublishPuts();
@@ -48,6 +58,10 @@ void PublishBatch::PublishPuts() {
   for (const Reservation& reservation : reserved_) {
     const InFlight::Id id = reservations_.Begin(reservation);
     if (reservation.awaits_hold) settling_.AwaitHold(id);
+  }
+  if (!judged_.empty()) [[unlikely]] {
+    for (const uint64_t deadline : judged_) clock_.LetGo(deadline);
+    judged_.clear();
   }
   puts_.clear();
   claims_.clear();

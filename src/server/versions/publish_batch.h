@@ -18,6 +18,7 @@
 #include "base/planted.h"
 #include "index/index.h"
 #include "nvm/writer.h"
+#include "server/control/expiry_clock.h"
 #include "server/versions/all_published.h"
 #include "server/versions/find_key.h"
 #include "server/versions/new_version.h"
@@ -28,7 +29,8 @@ namespace erda::server {
 
 class PublishBatch {
  public:
-  PublishBatch(nvm::Writer& nvm, index::Index& index, Reservations& reservations, Settling& settling);
+  PublishBatch(nvm::Writer& nvm, index::Index& index, ExpiryClock& clock, Reservations& reservations,
+               Settling& settling);
 
   [[nodiscard]] bool empty() const { return puts_.empty(); }
   [[nodiscard]] bool is_full() const { return puts_.size() == kPutsMax; }
@@ -50,6 +52,9 @@ class PublishBatch {
     AddPut(version, true);
     reserved_.push_back(reservation);
   }
+  // The put that was added last was judged by a version with this deadline. The clock stands before it until the put is
+  // settled.
+  void JudgedBy(uint64_t deadline);
   // Publishes all puts of the batch. With the same fences, settles versions in flight that are due
   // (Settling::FlushDue).
   [[nodiscard]] AllPublished Publish() {
@@ -101,8 +106,10 @@ class PublishBatch {
 
   nvm::Writer& nvm_;
   index::Index& index_;
+  ExpiryClock& clock_;
   Reservations& reservations_;
   Settling& settling_;
+  std::vector<uint64_t> judged_;  // The deadlines of JudgedBy, of puts that do not stay in flight.
   std::vector<Put> puts_;
   std::vector<Claim> claims_;          // one for each put
   std::vector<Reservation> reserved_;  // one for each put that stays in flight

@@ -111,22 +111,13 @@ bool Removing::Expire(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, 
 
 // --- On a pool with a journal
 
-namespace {
-
-Present PresentOf(const Reservation& reservation) {
-  return {Present::State::kUndecided, reservation.version,  reservation.address,
-          reservation.head,           reservation.key_hash, reservation.session};
-}
-
-}  // namespace
-
 std::optional<Present> Removing::NewestAwaited(std::string_view key, uint64_t key_hash) const {
   const Reservation* newest = nullptr;
   reservations_.in_flight().ForEachOf(key_hash, [&](InFlight::Id /*id*/, const Reservation& other) {
     if (!other.awaits_hold || other.settled || (newest != nullptr && newest->version > other.version)) return;
     if (log_.InspectHeader(other.head, other.address).key == key) newest = &other;
   });
-  return newest == nullptr ? std::nullopt : std::optional(PresentOf(*newest));
+  return newest == nullptr ? std::nullopt : std::optional(UndecidedBy(*newest));
 }
 
 std::optional<Present> Removing::AwaitedDelete(std::string_view key, uint64_t key_hash) const {
@@ -135,7 +126,7 @@ std::optional<Present> Removing::AwaitedDelete(std::string_view key, uint64_t ke
     const Reservation& tombstone = reservations_.in_flight().At(id);
     const bool same =
         tombstone.key_hash == key_hash && log_.InspectHeader(tombstone.head, tombstone.address).key == key;
-    if (same) return PresentOf(tombstone);
+    if (same) return UndecidedBy(tombstone);
   }
   return std::nullopt;
 }
@@ -145,7 +136,7 @@ std::optional<Present> Removing::AwaitedInSlot(uint32_t head) const {
   for (const InFlight::Id id : tombstones_) {
     const Reservation& tombstone = reservations_.in_flight().At(id);
     if (tombstone.head == head && log_.tails().IsAppendedTo(head, geometry_.SlotOf(tombstone.address))) {
-      return PresentOf(tombstone);
+      return UndecidedBy(tombstone);
     }
   }
   return std::nullopt;

@@ -43,6 +43,7 @@ void Reservations::Disown(Id id) {
 void Reservations::Settle(Id id) {
   Reservation& reservation = in_flight_.At(id);
   reservation.settled = true;
+  LetClockGo(reservation);
   log_.EndFlight(reservation.head, reservation.address);
   if (!reservation.awaits_hold) counters_.Add(Counter::kSettled);  // otherwise it was counted when it began to wait
   if (!reservation.awaits_commit) End(id);
@@ -55,11 +56,14 @@ void Reservations::SettleAt(uint64_t key_hash, uint32_t head, Address address) {
 
 void Reservations::Supersede(std::string_view key, uint64_t key_hash) {
   in_flight_.ForEachOf(key_hash, [&](Id id, const Reservation& reservation) {
-    if (log_.InspectHeader(reservation.head, reservation.address).key == key) in_flight_.At(id).superseded = true;
+    if (log_.InspectHeader(reservation.head, reservation.address).key != key) return;
+    in_flight_.At(id).superseded = true;
+    LetClockGo(in_flight_.At(id));
   });
 }
 
 Reservation Reservations::Remove(Id id) {
+  LetClockGo(in_flight_.At(id));
   const Reservation gone = in_flight_.At(id);
   if (gone.session != kNoSession) --granted_[gone.session];
   in_flight_.Remove(id);

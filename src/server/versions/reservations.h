@@ -1,18 +1,21 @@
 // The reservations that sessions have not finished.
 //
 // Owns each reservation from the moment that an entry names its version until the reservation ends. Owns its flight and
-// its hold in the log, and the number of reservations of each session. A reservation ends when its version is settled
+// its hold in the log, and the number of reservations of each session. Owns the deadlines before which the clock stands
+// for these reservations. A reservation ends when its version is settled
 // and no commit is to come, or when the shard abandons it. Requires: the caller first stores the entry that is right
 // after the end. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "index/index.h"
 #include "log/shard_log.h"
 #include "server/control/counters.h"
+#include "server/control/expiry_clock.h"
 #include "server/pool/chain.h"
 #include "server/versions/in_flight.h"
 
@@ -23,8 +26,8 @@ class Reservations {
   using Id = InFlight::Id;
   using Address = format::LogAddress;
 
-  Reservations(index::Index& index, log::ShardLog& log, const Chain& chain, Counters& counters)
-      : index_(index), log_(log), chain_(chain), counters_(counters) {}
+  Reservations(index::Index& index, log::ShardLog& log, const Chain& chain, ExpiryClock& clock, Counters& counters)
+      : index_(index), log_(log), chain_(chain), clock_(clock), counters_(counters) {}
 
   // Counts one more reservation of the session, which is not published yet. The caller calls Begin when it is.
   void Grant(SessionId session);
@@ -73,11 +76,17 @@ class Reservations {
  private:
   Reservation Remove(Id id);
   void Release(const Reservation& gone);
+  // The put has taken effect, or never will: the clock need not stand for it any more.
+  void LetClockGo(Reservation& reservation) {
+    if (reservation.judged_deadline != 0) [[unlikely]]
+      clock_.LetGo(std::exchange(reservation.judged_deadline, 0));
+  }
   [[nodiscard]] bool IsPassed(const Reservation& older) const;
 
   index::Index& index_;
   log::ShardLog& log_;
   const Chain& chain_;
+  ExpiryClock& clock_;
   Counters& counters_;
   InFlight in_flight_;
   // Removed reservations that are still held: a reader that follows `previous` from a newer version in flight comes to

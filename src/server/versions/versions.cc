@@ -10,10 +10,10 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
                    std::span<std::byte> control, const VersionsOptions& options)
     : nvm_(nvm),
       part_(nvm, geometry, pool_seed, shard, control, *options.time, options.note_ahead),
-      reservations_(part_.index(), part_.log(), part_.chain(), part_.counters()),
+      reservations_(part_.index(), part_.log(), part_.chain(), part_.clock(), part_.counters()),
       settling_(nvm, part_.index(), part_.log(), part_.chain(), part_.counters(), reservations_),
       taking_back_(part_.index(), part_.log(), part_.chain(), part_.counters(), reservations_, settling_),
-      batch_(nvm, part_.index(), reservations_, settling_),
+      batch_(nvm, part_.index(), part_.clock(), reservations_, settling_),
       judging_(part_.index(), part_.log(), part_.clock(), reservations_, settling_, taking_back_, batch_),
       removing_(nvm, geometry, part_.index(), part_.log(), part_.chain(), part_.clock(), part_.counters(),
                 part_.numbers(), reservations_, settling_, batch_),

@@ -70,6 +70,9 @@ class Versions {
   // Publishes the puts since the last call. The shard may answer them after that (docs/protocol.md, "Publish").
   [[nodiscard]] AllPublished PublishPuts() { return batch_.Publish(); }
   [[nodiscard]] bool has_unpublished() const { return !batch_.empty(); }
+  // The put that was made last was judged by a version with this deadline. No version that has it expires before the
+  // put is settled.
+  void JudgedBy(uint64_t deadline) { batch_.JudgedBy(deadline); }
 
   // The commit of a reservation by its session. Settling has the contract.
   void BeginCommit(Commit* commit) { settling_.BeginCommit(commit); }
@@ -91,6 +94,14 @@ class Versions {
     // A client with a window may also write where it has put already.
     chunks().ForEachHeld([&](const Chunk& c) {
       visit(c.head, c.address, c.windowed ? format::kChunkObjectsAt : c.tail, c.bytes, true);
+    });
+  }
+  // Calls visit(SessionId) for each client that has still to write or to commit a value whose put was judged by a
+  // version with this deadline. Calls it once for each such value.
+  template <class Visit>
+  void ForEachJudged(uint64_t deadline, Visit&& visit) const {
+    reservations_.in_flight().ForEach([&](InFlight::Id /*id*/, const Reservation& r) {
+      if (r.judged_deadline == deadline && r.session != kNoSession && !r.awaits_hold) visit(r.session);
     });
   }
   // Ends the chunks and reservations of the session. Requires: the session is fenced, so none of its Writes can arrive
