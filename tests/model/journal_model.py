@@ -14,7 +14,7 @@ once. A record counts once the disk has confirmed it and all before it: then the
 checkpointer writes the held part to the pool file, syncs the file, and then frees that part of the ring.
 
 A put that is published or committed notes the end of the stream. When the stream is held up to there, the shard settles
-the put and answers. A delete publishes its tombstone, and frees the entry when the tombstone is held. Until then
+the put and answers. An inline put with kPlaced waits for nothing. A delete publishes its tombstone, and frees the entry when the tombstone is held. Until then
 requests for the key wait. So does a delete of another key that needs the same slot. An answer that only tells of the
 key's state, like a conflict, waits as an ok does.
 
@@ -163,10 +163,12 @@ def on_published(c, s, i, a):
     path, level = c.puts[i]
     if path == R:
         return erda.with_put(s, i, phase=2)
+    if level == PLACED:
+        return answered(erda.settled_bit(s), "put", i, None)
     if c.defect == "settles-before-held":
         s = erda.settled_bit(s)
     s = later(s, "commit", a, False)
-    if level == PLACED or c.defect == "answers-before-held":
+    if c.defect == "answers-before-held":
         return answered(s, "put", i, None)
     return later(s, "answer", "put", i, None)
 
@@ -487,6 +489,17 @@ def puts(path, *levels):
 CONFIGURATIONS = [
     ("two inline puts, power cut", Config(puts(I, P, P), 2, cuts=1), True),
     ("inline placed and persisted puts, power cut", Config(puts(I, L, P), 2, cuts=1), True),
+    ("inline placed put between persisted ones, power cut", Config(puts(I, P, L, P), 1, cuts=1), False),
+    ("inline placed put between persisted ones, kill, power cut", Config(puts(I, P, L), 1, cuts=1, kills=1), False),
+    ("inline placed and persisted put, delete, power cut", Config(puts(I, L, P), 1, dels=1, cuts=1), True),
+    ("inline placed puts, cleaner frees, power cut", Config(puts(I, P, L), 1, cuts=1, frees=True), True),
+    ("inline placed puts, cleaner moves, checkpoints, power cut",
+     Config(puts(I, L, L), 1, cuts=1, moves=1, checkpoints=True), True),
+    ("inline placed put, put if equal, power cut",
+     Config(puts(I, L, P), 2, cuts=1, wants={("put", 1): 0}), True),
+    ("reserved and inline placed put, power cut", Config(puts(R, P) + puts(I, L), 2, cuts=1), True),
+    ("reserved and inline placed put, a client dies, power cut",
+     Config(puts(R, P) + puts(I, L), 1, cuts=1, deaths=1), False),
     ("three inline puts, power cut", Config(puts(I, P, P, P), 1, cuts=1), False),
     ("two reserved puts, power cut", Config(puts(R, P, P), 1, cuts=1), True),
     ("reserved and inline put, power cut", Config(puts(R, P) + puts(I, P), 2, cuts=1), True),

@@ -70,6 +70,16 @@ class HoldTest : public PortsTest {
     ASSERT_EQ(codes_.back(), Code::kOk);
     codes_.clear();
   }
+  // Damages the header of the only object whose value has the byte many times.
+  void DamageOnly(char byte) {
+    const auto pool = pool_->pool().bytes();
+    const std::string_view bytes = AsString(pool);
+    const size_t value = bytes.find(std::string(100, byte));
+    ASSERT_NE(value, std::string_view::npos);
+    const size_t header = value - format::ValueOffset(std::string_view("key").size());
+    const size_t at = header + offsetof(format::ObjectHeader, version);
+    disk_->Damage(at, BytesOf(LoadAs<uint64_t>(pool.subspan(at)) ^ 1));
+  }
   using Codes = std::vector<Code>;
 
   server::CrashPool* disk_ = nullptr;
@@ -94,6 +104,23 @@ TEST_F(HoldTest, PlacedPutWaitsForNothing) {
   EXPECT_TRUE(EndsUnheld(*writer));
   EXPECT_EQ(codes_, Codes{Code::kOk});
   EXPECT_EQ(Get(*writer, "key"), "value");
+}
+
+// Regression: a get went past it to the version before it, which was damaged.
+TEST_F(HoldTest, PlacedPutIsFoundThoughNewerOnesWaitAndTheOneBeforeIsDamaged) {
+  const auto placing = Placing("placing");
+  const auto writer = Inline("writer");
+  const auto other = Inline("other");
+  const auto reader = Inline("reader");
+  PutHeld(*writer, "key", std::string(100, 'x'));
+  DamageOnly('x');
+  StartPut(*placing, "key", "placed");
+  ASSERT_TRUE(EndsUnheld(*placing));
+  StartPut(*writer, "key", "newer");
+  EXPECT_FALSE(EndsUnheld(*writer));
+  StartPut(*other, "key", "newest");
+  EXPECT_FALSE(EndsUnheld(*other));
+  EXPECT_EQ(Get(*reader, "key"), "placed");
 }
 
 // Regression: it waited until something else was held.
@@ -171,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, HoldOrderTest, testing::Values(PutPath::kInline,
                          });
 
 TEST_P(HoldOrderTest, PutComesAfterARequestOfItsKeyThatWaits) {
-  const auto first = Placing("first");
+  const auto first = Inline("first");
   const auto waiter = Inline("waiter");
   const auto writer = Placing("writer", GetParam());
   PutHeld(*writer, "other", "value");  // Now the client has its chunk.
@@ -189,16 +216,16 @@ TEST_P(HoldOrderTest, PutComesAfterARequestOfItsKeyThatWaits) {
   const Code ends[] = {Code::kOk, Code::kConflict, Code::kOk};
   for (size_t kind = 0; kind < std::size(kinds); ++kind) {
     const std::string key = "key" + std::to_string(kind);
-    StartPut(*first, key, "12345678");
-    ASSERT_TRUE(EndsUnheld(*first));
     codes_.clear();
+    StartPut(*first, key, "12345678");
+    ASSERT_FALSE(EndsUnheld(*first));
     ASSERT_TRUE(kinds[kind](key).ok());
     EXPECT_FALSE(EndsUnheld(*waiter));
     StartPut(*writer, key, "after");
     EXPECT_FALSE(EndsUnheld(*writer)) << "the put waits for nothing itself";
-    EXPECT_TRUE(EndsHeld({waiter.get(), writer.get()}));
-    EXPECT_EQ(codes_.size(), 2);
-    EXPECT_EQ(std::ranges::count(codes_, ends[kind]), kind == 1 ? 1 : 2);
+    EXPECT_TRUE(EndsHeld({first.get(), waiter.get(), writer.get()}));
+    EXPECT_EQ(codes_.size(), 3);
+    EXPECT_EQ(std::ranges::count(codes_, ends[kind]), kind == 1 ? 1 : 3);
     EXPECT_EQ(Get(*writer, key), "after");
   }
 }

@@ -59,6 +59,8 @@ void PublishBatch::PublishPuts() {
     const InFlight::Id id = reservations_.Begin(reservation);
     if (reservation.awaits_hold) settling_.AwaitHold(id);
   }
+  if (settling_.holds_later()) [[unlikely]]
+    OvertakeOlder();
   if (!judged_.empty()) [[unlikely]] {
     for (const uint64_t deadline : judged_) clock_.LetGo(deadline);
     judged_.clear();
@@ -66,6 +68,12 @@ void PublishBatch::PublishPuts() {
   puts_.clear();
   claims_.clear();
   reserved_.clear();
+}
+
+void PublishBatch::OvertakeOlder() {
+  for (const Put& put : puts_) {
+    if (!put.is_reserved) reservations_.Overtake(put.version.header.key_hash, put.version.header.version);
+  }
 }
 
 void PublishBatch::DescribeEntry(const Put& put) {

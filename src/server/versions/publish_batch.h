@@ -43,8 +43,9 @@ class PublishBatch {
   // Adds a put whose value is there. Requires: its object is flushed. The batch is not full, and the put is not
   // claimed.
   void Add(const NewVersion& version) {
-    AddPut(version, settling_.holds_later());
-    if (settling_.holds_later()) [[unlikely]]
+    const bool waits = settling_.holds_later() && version.header.persisted();
+    AddPut(version, waits);
+    if (waits) [[unlikely]]
       AddHold(version);
   }
   // Adds a put whose session has still to write the value. Requires: its header and key are flushed.
@@ -95,10 +96,13 @@ class PublishBatch {
     if (!version.replaces) [[unlikely]]
       claims_.back().home = index_.layout().HomeOf(version.header.key_hash);
   }
-  // Lets the put be in flight, for the shard alone, until the medium holds it.
+  // Lets the put be in flight, for the shard alone, until the medium holds it. A put with kPlaced need not be: it is
+  // settled at once, since a power cut may undo it.
   void AddHold(const NewVersion& version);
   void PublishAndSettle();
   void PublishPuts();
+  // On a pool with a journal: tells the versions in flight that puts of the batch are settled which are newer.
+  void OvertakeOlder();
   // Describes a new entry. Persistent after the next fence.
   [[gnu::noinline]] void DescribeEntry(const Put& put);
   // Lets the put's entry name the new version, unsettled. Persistent after the next fence.
