@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "journal/entry.h"
@@ -17,61 +21,134 @@ namespace erda::journal {
 namespace {
 
 constexpr std::array<std::byte, 64 << 10> kZeroBytes{};  // A larger range is zeroed without a write.
+constexpr uint64_t kPageBytes = 4096;                    // Of the kernel's cache of the file.
+// A part of a stream with this many bytes is joined before it is written. So the memory for that is bounded.
+constexpr uint64_t kJoinedBytes = 4 << 20;
+// Ranges with gaps between them are written together up to this length.
+constexpr uint64_t kGappedBytes = 256 << 10;
+constexpr size_t kPiecesMax = 1024;  // Of one call: IOV_MAX of Linux.
 
 Status Malformed() { return {Code::kCorruption, "a part of a stream has a malformed entry"}; }
 
-// Joins writes to a file: pieces that follow each other there go into one call.
+// A range of the file and its bytes. Null: zeroes.
+struct Range {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  const std::byte* bytes = nullptr;
+
+  [[nodiscard]] uint64_t end() const { return offset + size; }
+};
+
+// Ranges in the order in which a stream has them. Of the bytes that several name, the last ones count.
+class LastBytes {
+ public:
+  void Add(const Range& range) { ranges_.push_back(range); }
+  // Calls visit(const Range&) for parts of the ranges that do not overlap, in the order of their offsets. Then none is
+  // left.
+  template <class Visit>
+  void Take(Visit&& visit) {
+    std::map<uint64_t, Range> last;  // By offset.
+    for (auto range = ranges_.rbegin(); range != ranges_.rend(); ++range) AddNew(*range, &last);
+    ranges_.clear();
+    for (const auto& [offset, range] : last) visit(range);
+  }
+
+ private:
+  // Adds those parts of the range that `last` does not have.
+  static void AddNew(const Range& range, std::map<uint64_t, Range>* last) {
+    uint64_t at = range.offset;
+    auto next = last->upper_bound(at);
+    if (next != last->begin()) at = std::max(at, std::prev(next)->second.end());
+    while (at < range.end()) {
+      const uint64_t end = next == last->end() ? range.end() : std::min(range.end(), next->first);
+      const std::byte* const bytes = range.bytes == nullptr ? nullptr : range.bytes + (at - range.offset);
+      if (at < end) last->emplace_hint(next, at, Range{at, end - at, bytes});
+      if (next == last->end()) return;
+      at = next->second.end();
+      ++next;
+    }
+  }
+
+  std::vector<Range> ranges_;
+};
+
+// Writes ranges to a file, with few calls. Ranges that follow each other go into one call. So do ranges with small gaps
+// between them: the file's own bytes are written to the gaps. Only pages that get other bytes anyway are written so.
 class JoinedWrites {
  public:
   explicit JoinedWrites(int fd) : fd_(fd) {}
 
   [[nodiscard]] const Status& status() const { return status_; }
-  // Takes bytes that stay where they are until Finish.
-  void Add(uint64_t offset, std::span<const std::byte> bytes) {
-    if (offset != end_ || count_ == pieces_.size()) Finish();
-    if (count_ == 0) begin_ = offset;
-    pieces_[count_++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};  // pwritev only reads.
-    end_ = offset + bytes.size();
-  }
-  // A large range of zeroes becomes one where the file has room and no bytes: most file systems can do that. Nothing is
-  // written for it then.
-  void AddZeroes(uint64_t offset, uint64_t size) {
-    if (size >= kZeroBytes.size()) {
-      Finish();  // Earlier bytes may be in the range.
-      if (ZeroRange(offset, size)) return;
-    }
-    while (size > 0) {
-      const uint64_t part = std::min<uint64_t>(size, kZeroBytes.size());
-      Add(offset, std::span(kZeroBytes).first(part));
-      offset += part;
-      size -= part;
+  // Takes a range whose bytes stay where they are until Finish. REQUIRES: it begins where the last one ends, or later.
+  void Add(const Range& range) {
+    // A large range of zeroes becomes one where the file has room and no bytes: most file systems can do that. Nothing
+    // is written for it then.
+    if (range.bytes == nullptr && range.size >= kZeroBytes.size() && ZeroRange(range)) return;
+    for (uint64_t at = 0; at < range.size;) {
+      const uint64_t size =
+          range.bytes == nullptr ? std::min<uint64_t>(range.size - at, kZeroBytes.size()) : range.size;
+      AddPiece({range.offset + at, size, range.bytes == nullptr ? kZeroBytes.data() : range.bytes});
+      at += size;
     }
   }
   // Writes all that was taken, unless an earlier write failed.
   void Finish() {
-    std::span<iovec> left = std::span(pieces_).first(count_);
-    count_ = 0;
-    while (status_.ok() && !left.empty()) {
-      const ssize_t written = ::pwritev(fd_, left.data(), static_cast<int>(left.size()), static_cast<off_t>(begin_));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) {
-        status_ = ErrnoStatus("cannot write " + std::to_string(end_ - begin_) + " bytes at offset " +
-                                  std::to_string(begin_) + " of the pool file",
-                              written < 0 ? errno : EIO);
-        return;
-      }
-      begin_ += static_cast<uint64_t>(written);
-      left = Without(left, static_cast<size_t>(written));
-    }
+    if (has_gaps_ && status_.ok()) FillGaps();
+    Write();
+    pieces_.clear();
+    has_gaps_ = false;
   }
 
  private:
+  void AddPiece(const Range& piece) {
+    if (!pieces_.empty() && !CanJoin(piece)) Finish();
+    has_gaps_ |= !pieces_.empty() && piece.offset != end();
+    pieces_.push_back(piece);
+  }
+  [[nodiscard]] uint64_t begin() const { return pieces_.front().offset; }
+  [[nodiscard]] uint64_t end() const { return pieces_.back().end(); }
+  [[nodiscard]] bool CanJoin(const Range& piece) const {
+    if (!has_gaps_ && piece.offset == end()) return pieces_.size() < kPiecesMax;
+    const bool next_page = piece.offset / kPageBytes <= (end() - 1) / kPageBytes + 1;
+    return next_page && piece.end() - begin() <= kGappedBytes;
+  }
+  // Makes one piece of all, with the bytes of the file in the gaps.
+  void FillGaps() {
+    joined_.resize(end() - begin());
+    for (size_t got = 0; got < joined_.size();) {
+      const ssize_t read = ::pread(fd_, joined_.data() + got, joined_.size() - got, static_cast<off_t>(begin() + got));
+      if (read < 0 && errno == EINTR) continue;
+      if (read <= 0) return Fail("read", joined_.size(), begin(), read < 0 ? errno : EIO);
+      got += static_cast<size_t>(read);
+    }
+    for (const Range& piece : pieces_) std::memcpy(joined_.data() + (piece.offset - begin()), piece.bytes, piece.size);
+    pieces_ = {{begin(), joined_.size(), joined_.data()}};
+  }
+  void Write() {
+    iovecs_.clear();
+    for (const Range& piece : pieces_)  // pwritev only reads.
+      iovecs_.push_back({const_cast<std::byte*>(piece.bytes), piece.size});
+    std::span<iovec> left = iovecs_;
+    uint64_t at = pieces_.empty() ? 0 : begin();
+    while (status_.ok() && !left.empty()) {
+      const ssize_t written = ::pwritev(fd_, left.data(), static_cast<int>(left.size()), static_cast<off_t>(at));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return Fail("write", end() - at, at, written < 0 ? errno : EIO);
+      at += static_cast<uint64_t>(written);
+      left = Without(left, static_cast<size_t>(written));
+    }
+  }
+  void Fail(const char* what, uint64_t bytes, uint64_t offset, int error) {
+    status_ = ErrnoStatus("cannot " + std::string(what) + " " + std::to_string(bytes) + " bytes at offset " +
+                              std::to_string(offset) + " of the pool file",
+                          error);
+  }
   // Returns false if the file system cannot do that, or has no room for it. Then the zeroes are written: the file has
   // room for that in any case.
-  bool ZeroRange(uint64_t offset, uint64_t size) {
+  bool ZeroRange(const Range& range) {
     constexpr int kMode = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE;
     while (status_.ok() && zeroes_ranges_) {
-      if (::fallocate(fd_, kMode, static_cast<off_t>(offset), static_cast<off_t>(size)) == 0) return true;
+      if (::fallocate(fd_, kMode, static_cast<off_t>(range.offset), static_cast<off_t>(range.size)) == 0) return true;
       zeroes_ranges_ = errno == EINTR;
     }
     return !status_.ok();
@@ -92,10 +169,10 @@ class JoinedWrites {
   const int fd_;
   Status status_;
   bool zeroes_ranges_ = true;  // The file system has not refused it.
-  std::array<iovec, 256> pieces_{};
-  size_t count_ = 0;
-  uint64_t begin_ = 0;
-  uint64_t end_ = 0;  // Where the last piece ends in the file.
+  bool has_gaps_ = false;
+  std::vector<Range> pieces_;  // In order. One call writes them.
+  std::vector<iovec> iovecs_;
+  std::vector<std::byte> joined_;
 };
 
 }  // namespace
@@ -113,15 +190,20 @@ Status ApplyToMemory(std::span<const std::byte> stream, std::span<std::byte> poo
 }
 
 Status ApplyToFile(std::span<const std::byte> stream, int fd, uint64_t pool_size) {
+  LastBytes last;
   JoinedWrites writes(fd);
-  const bool whole = ForEachEntry(stream, pool_size, [&writes](const Entry& entry) {
-    if (entry.kind == EntryKind::kZeroes) {
-      writes.AddZeroes(entry.offset, entry.size);
-    } else {
-      writes.Add(entry.offset, entry.bytes);
-    }
+  uint64_t taken = 0;
+  const auto write = [&] {
+    last.Take([&](const Range& range) { writes.Add(range); });
+    writes.Finish();
+    taken = 0;
+  };
+  const bool whole = ForEachEntry(stream, pool_size, [&](const Entry& entry) {
+    last.Add({entry.offset, entry.size, entry.kind == EntryKind::kZeroes ? nullptr : entry.bytes.data()});
+    taken += entry.space;
+    if (taken >= kJoinedBytes) write();
   });
-  writes.Finish();
+  write();
   if (!writes.status().ok()) return writes.status();
   return whole ? Status() : Malformed();
 }

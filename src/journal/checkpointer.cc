@@ -14,9 +14,10 @@ namespace erda::journal {
 
 namespace {
 
-// A step of a checkpoint has this much for each shard, or an eighth of a small stream's memory. A shard's part of a
-// step costs a flush of its ring.
-constexpr uint64_t kStepBytes = 4 << 20;
+// A step of a checkpoint has this much for each shard, or a quarter of a small stream's memory. A shard's part of a
+// step costs a flush of its ring. It also costs a write of each page of the index that its puts have changed. With
+// smaller steps, a page that many puts change is written more often.
+constexpr uint64_t kStepBytes = 16 << 20;
 
 CheckpointSteps::Places Released(const std::vector<Checkpointer::Source>& sources) {
   CheckpointSteps::Places places;
@@ -26,7 +27,7 @@ CheckpointSteps::Places Released(const std::vector<Checkpointer::Source>& source
 
 uint64_t StepBytes(const std::vector<Checkpointer::Source>& sources) {
   uint64_t bytes = kStepBytes;
-  for (const auto& source : sources) bytes = std::min(bytes, source.stream->capacity() / 8);
+  for (const auto& source : sources) bytes = std::min(bytes, source.stream->capacity() / 4);
   return bytes * sources.size();
 }
 

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -15,6 +16,7 @@
 #include "base/temporary_folder.h"
 #include "base/unique_fd.h"
 #include "journal/entry.h"
+#include "journal/simulated_files.h"
 
 namespace erda::journal {
 namespace {
@@ -135,6 +137,38 @@ TEST_F(ApplyTest, RandomStreamsGiveTheSameInBoth) {
   }
 }
 
+// Each page of the file gets one write, and no page that has no entry.
+TEST_F(ApplyTest, EntriesNearEachOtherShareAWrite) {
+  Random random(3);
+  for (const auto& [step, writes] : {std::pair{100, 1}, {5000, 3}, {3 * 4096, 6}}) {
+    SimulatedFiles files(1);
+    Bytes stream;
+    for (int round = 0; round < 3; ++round) {
+      for (uint64_t at = 0; at < kPoolBytes; at += step) AddBytes(&stream, at, AsString(AnyBytes(random, 8)));
+    }
+    Bytes pool = AnyBytes(random, kPoolBytes);
+    const UniqueFd file = FileOf(pool, files.pool());
+    const uint64_t before = files.calls();
+    ASSERT_TRUE(ApplyToFile(stream, file.get(), kPoolBytes).ok());
+    EXPECT_EQ(files.calls() - before, writes) << step;
+    ASSERT_TRUE(ApplyToMemory(stream, pool).ok());
+    EXPECT_TRUE(BytesIn(file) == pool) << step;
+  }
+}
+
+// More bytes than are joined at once, again and again at the same places.
+TEST_F(ApplyTest, LastBytesCountInALongStream) {
+  Random random(4);
+  Bytes stream;
+  uint64_t last_end = 0;
+  while (stream.size() < (9 << 20)) AddAny(random, &stream, &last_end);
+  Bytes pool = AnyBytes(random, kPoolBytes);
+  const UniqueFd file = FileOf(pool);
+  ASSERT_TRUE(ApplyToFile(stream, file.get(), kPoolBytes).ok());
+  ASSERT_TRUE(ApplyToMemory(stream, pool).ok());
+  EXPECT_TRUE(BytesIn(file) == pool);
+}
+
 // More pieces than one write takes, all of them directly one after the other.
 TEST_F(ApplyTest, ManyAdjacentEntriesAreAllWritten) {
   Bytes stream;
@@ -228,7 +262,7 @@ TEST_F(ApplyTest, MalformedEntryEndsIt) {
 TEST_F(ApplyTest, FailedWriteIsReturned) {
   Bytes stream;
   AddBytes(&stream, 8, "text");
-  AddZeroes(&stream, 4096, 100'000 - 4096);
+  AddZeroes(&stream, 12'288, 100'000 - 12'288);
   const UniqueFd full(::open("/dev/full", O_WRONLY));
   ASSERT_TRUE(full);
   const Status status = ApplyToFile(stream, full.get(), 100'000);
@@ -243,7 +277,7 @@ TEST_F(ApplyTest, FailedWriteIsReturned) {
 TEST_F(ApplyTest, WriteThatTakesAPartGoesOnOrFails) {
   Bytes stream;
   for (uint64_t at = 0; at < 4000; at += 40) AddBytes(&stream, at, std::string(40, 'x'));
-  AddBytes(&stream, 0, "never written");
+  AddBytes(&stream, 20'000, "never written");
   const UniqueFd file = FileOf({});
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;

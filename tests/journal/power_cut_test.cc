@@ -128,7 +128,7 @@ TEST_F(PowerCutTest, EveryCutOfALifeThatBeginsWithAClosedPool) {
 TEST_F(PowerCutTest, CutsWhileCheckpointsAreMade) {
   MakePool();
   uint64_t cuts = 0;
-  for (uint64_t call = 20; call < 60; call += kCallStep) {
+  for (uint64_t call = 12; call < 52; call += kCallStep) {
     SCOPED_TRACE("cut at call " + std::to_string(call));
     Restore(disk_, account_, call);
     files_.CutAt(call);
@@ -139,7 +139,7 @@ TEST_F(PowerCutTest, CutsWhileCheckpointsAreMade) {
     Look();
     ASSERT_EQ(lives_.broken(), "");
   }
-  EXPECT_GT(cuts, 20 / kCallStep);
+  EXPECT_GT(cuts, 15 / kCallStep);
 }
 
 TEST_F(PowerCutTest, EveryErrorOfALife) {
