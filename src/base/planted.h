@@ -67,14 +67,13 @@ enum class Flaw : uint8_t {
   kFlipNotUndone,      // A flipped bit of an index entry stays.
   kRestNotMended,      // A bit of an index entry stays that flipped while no server ran.
   // A pool with a journal.
-  kSettledBeforeHeld,     // A version is settled before the medium holds it.
-  kAnsweredBeforeHeld,    // A request is answered before the medium holds what the answer tells.
-  kFreedBeforeHeld,       // A delete frees the entry before the medium holds the tombstone.
-  kPassesADelete,         // A version of a key is published over a tombstone that the medium does not hold.
-  kSlotBeforeHeld,        // A tombstone overwrites another one that the medium does not hold.
-  kCopyNotTaken,          // An entry names a copy that is not in the stream.
-  kZeroesNotTaken,        // A region is free although its zeroes are not in the stream.
-  kExpiresBeforeSettled,  // A version expires although a put was judged by it that is not settled.
+  kSettledBeforeHeld,   // A version is settled before the medium holds it.
+  kAnsweredBeforeHeld,  // A request is answered before the medium holds what the answer tells.
+  kFreedBeforeHeld,     // A delete frees the entry before the medium holds the tombstone.
+  kPassesADelete,       // A version of a key is published over a tombstone that the medium does not hold.
+  kSlotBeforeHeld,      // A tombstone overwrites another one that the medium does not hold.
+  kCopyNotTaken,        // An entry names a copy that is not in the stream.
+  kZeroesNotTaken,      // A region is free although its zeroes are not in the stream.
   // Growing.
   kSplitNotFlushed,    // A block counts before it is flushed.
   kSplitUnfenced,      // Entries leave a block before the number of blocks is persistent.
@@ -181,7 +180,6 @@ inline constexpr const char* kFlawNames[] = {
     "slot-before-held",
     "copy-not-taken",
     "zeroes-not-taken",
-    "expires-before-settled",
     "split-not-flushed",
     "split-unfenced",
     "split-counted-first",

@@ -28,7 +28,7 @@ void ExpiryClock::Begin() {
 uint64_t ExpiryClock::Raise() {
   uint64_t now = time_.Micros() / 1000;
   if (now <= word_) return word_;
-  stands_ = now >= next_judged() && !Planted(Flaw::kExpiresBeforeSettled);
+  stands_ = now >= next_judged();
   if (stands_) [[unlikely]] {
     now = next_judged() - 1;
     if (now <= word_) return word_;
