@@ -421,6 +421,7 @@ typedef struct erda_server_options {
   uint64_t journal_size;        // Bytes of a new journal. 0: 1 GiB.
   int64_t journal_interval_ms;  // 0: each answer waits for the disk. Otherwise how often the journal is written.
   const char* journal_memory;   // A folder in a tmpfs where the server works. NULL: /dev/shm.
+  const char* archive;          // The folder of an archive, for a pool with a journal. NULL: none.
 } erda_server_options;
 
 // The limits that erda_server_reload changes [ServerLimits]. Set all fields, and the others to 0: {.size =
@@ -493,6 +494,10 @@ typedef struct erda_server_stats {
   uint64_t journal_interval_ms;
   uint64_t journal_full_times;
   uint64_t journals_failed;
+  uint64_t archive_bytes_written;
+  uint64_t archive_waiting_bytes;
+  uint64_t archives_failing;
+  uint64_t archive_gaps;
   // tools/statistics/generate: end
 } erda_server_stats;
 

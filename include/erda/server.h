@@ -127,6 +127,10 @@ struct ServerOptions {
   std::string journal_memory{"/dev/shm"};
   // Accepts a journal and a pool that are in memory, and so survive no power cut. For tests.
   bool journal_on_tmpfs = false;
+  // The folder of an archive, for a pool with a journal. All that the journal holds goes to files there, within a
+  // minute. With a base copy, erda-pool restore makes the pool as it was at some time (docs/operations.md). Empty:
+  // there is no archive.
+  std::string archive{};
 
   // Bytes of stored values that the scrubber verifies in a second, over all shards, in endless rounds. 0: never. The
   // server counts damage and reports it to on_damage with the key; the key is empty if it is unknown. Only a new put
@@ -281,6 +285,16 @@ struct ServerStats {
   uint64_t journal_full_times = 0;
   // Now: shards whose journal's disk has failed. If it is not 0, no put is acknowledged any more.
   uint64_t journals_failed = 0;
+  // Bytes that the server wrote to the archive since its start. Without an archive this and all numbers of the archive
+  // are 0.
+  uint64_t archive_bytes_written = 0;
+  // Now: bytes that the disk of the journal holds and the archive does not have yet.
+  uint64_t archive_waiting_bytes = 0;
+  // Now: shards whose archive has an error at the moment. The server tries again. If that lasts until the journal is
+  // full, the archive gets a gap.
+  uint64_t archives_failing = 0;
+  // Gaps that the server left in the archive since its start. Only a new base copy can be restored beyond one.
+  uint64_t archive_gaps = 0;
   // tools/statistics/generate: end
 };
 

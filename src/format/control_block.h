@@ -1,9 +1,9 @@
 // The control block: memory in DRAM that a shard's clients Read one-sidedly. It ends with the server.
 //
-//   byte 0          8        16           24        32     40  64           576   1024
+//   byte 0          8        16           24        32     40  64           704   1024
 //   +--------------+--------+------------+---------+------+---+------------+-----+---------------+---------+
 //   | displacements| blocks | head       | reaches | time | 0 | counters   | 0   | slots of each | runs: 4 |
-//   |              |        | generation |         |      |   | (64 words) |     | head (128     | bytes   |
+//   |              |        | generation |         |      |   | (80 words) |     | head (128     | bytes   |
 //   |              |        |            |         |      |   |            |     | words), layer | for     |
 //   |              |        |            |         |      |   |            |     | by layer      | each    |
 //   +--------------+--------+------------+---------+------+---+------------+-----+---------------+---------+
@@ -61,8 +61,8 @@ struct ControlBlock {
   uint64_t reaches;
   uint64_t time;
   uint64_t reserved0[3];
-  uint64_t counters[64];
-  uint64_t reserved1[56];
+  uint64_t counters[80];
+  uint64_t reserved1[40];
 };
 ERDA_FORMAT_SIZE(ControlBlock, 1024);
 ERDA_FORMAT_FIELD(ControlBlock, displacements, 0);
@@ -71,7 +71,7 @@ ERDA_FORMAT_FIELD(ControlBlock, head_generation, 16);
 ERDA_FORMAT_FIELD(ControlBlock, reaches, 24);
 ERDA_FORMAT_FIELD(ControlBlock, time, 32);
 ERDA_FORMAT_FIELD(ControlBlock, counters, 64);
-static_assert(static_cast<size_t>(Counter::kCount) <= 64);
+static_assert(static_cast<size_t>(Counter::kCount) <= 80);
 
 inline constexpr uint64_t kControlHeadsOffset = sizeof(ControlBlock);
 inline constexpr uint64_t kControlHeadBytes = kSlotsPerHead * sizeof(uint64_t);

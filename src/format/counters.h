@@ -70,6 +70,10 @@ enum class Counter : uint32_t {
   kJournalsFailed,
   kJournalInterval,
   kJournalFullTimes,
+  kArchiveBytesWritten,
+  kArchiveWaiting,
+  kArchivesFailing,
+  kArchiveGaps,
   kCount,
 };
 // Their names in `erda-cli stats`.
@@ -136,6 +140,10 @@ inline constexpr const char* kCounterNames[] = {
     "journals_failed",
     "journal_interval_ms",
     "journal_full_times",
+    "archive_bytes_written",
+    "archive_waiting_bytes",
+    "archives_failing",
+    "archive_gaps",
 };
 static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<size_t>(Counter::kCount));
 
@@ -200,7 +208,11 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(journal_checkpoint_at_ms) \
   X(journal_interval_ms) \
   X(journal_full_times) \
-  X(journals_failed)
+  X(journals_failed) \
+  X(archive_bytes_written) \
+  X(archive_waiting_bytes) \
+  X(archives_failing) \
+  X(archive_gaps)
 
 // X(field, counter): those that are sums over the counters of all shards.
 #define ERDA_SUMMED_STATISTICS(X) \
@@ -256,5 +268,9 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(journal_checkpoint_at_ms, kJournalCheckpointAt) \
   X(journal_interval_ms, kJournalInterval) \
   X(journal_full_times, kJournalFullTimes) \
-  X(journals_failed, kJournalsFailed)
+  X(journals_failed, kJournalsFailed) \
+  X(archive_bytes_written, kArchiveBytesWritten) \
+  X(archive_waiting_bytes, kArchiveWaiting) \
+  X(archives_failing, kArchivesFailing) \
+  X(archive_gaps, kArchiveGaps)
 // clang-format on

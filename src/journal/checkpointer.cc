@@ -110,7 +110,7 @@ void Checkpointer::Loop() {
 // has it written.
 bool Checkpointer::IsFull() const {
   bool full = false;
-  for (const auto& [stream, writer] : sources_) {
+  for (const auto& [stream, writer, archived] : sources_) {
     const Place held = writer->held().load(std::memory_order_acquire);
     if (stream->end() - held > stream->capacity() / 4) writer->Ask();
     full |= held - stream->released() > stream->capacity() / 2;
@@ -120,8 +120,12 @@ bool Checkpointer::IsFull() const {
 
 CheckpointSteps::Places Checkpointer::Held() const {
   CheckpointSteps::Places places;
-  // Pairs with the release of the writer: the disk holds these bytes (J6).
-  for (const auto& source : sources_) places.push_back(source.writer->held().load(std::memory_order_acquire));
+  for (const auto& source : sources_) {
+    // Pairs with the release of the writer: the disk holds these bytes (J6). The archiver's has been there, too.
+    const Place held = source.writer->held().load(std::memory_order_acquire);
+    const Place most = source.archived == nullptr ? held : source.archived->load(std::memory_order_acquire);
+    places.push_back(std::min(held, most));
+  }
   return places;
 }
 
@@ -146,7 +150,7 @@ Status Checkpointer::Make(const CheckpointSteps::Places& places) {
   }
   if (auto status = file_.Sync(); !status.ok()) return status;
   for (size_t i = 0; i < sources_.size(); ++i) {
-    const auto& [stream, writer] = sources_[i];
+    const auto& [stream, writer, archived] = sources_[i];
     // In this order (J4). After a kill between the two, the stream has more than it needs.
     if (auto status = writer->Checkpoint(places[i]); !status.ok()) return status;
     stream->Release(places[i]);

@@ -30,6 +30,8 @@ class Checkpointer {
   struct Source {
     Stream* stream;
     RingWriter* writer;
+    // No checkpoint goes beyond this place. Null: there is no archive.
+    const std::atomic<Place>* archived = nullptr;
   };
   // How often it looks how full the streams are, and how old a checkpoint gets if the pool changes.
   static constexpr Nanoseconds kLook = std::chrono::milliseconds(20);
@@ -61,7 +63,7 @@ class Checkpointer {
  private:
   void Loop();
   [[nodiscard]] bool IsFull() const;
-  // Returns the places up to which the disk holds the streams.
+  // Returns the places up to which the disk holds the streams, and the archive has them.
   [[nodiscard]] CheckpointSteps::Places Held() const;
   // Brings the file up to what the disk holds now.
   Status MakeAll();

@@ -88,7 +88,8 @@ Result<std::unique_ptr<JournaledPool>> JournaledPool::Open(JournalOptions option
   std::unique_ptr<JournaledPool> pool(
       new JournaledPool(std::move(options), *std::move(file), *found, *std::move(rings)));
   std::vector<Ring> opened;
-  Status status = pool->FindImage(&opened);
+  Status status = pool->OpenArchive();
+  if (status.ok()) status = pool->FindImage(&opened);
   if (status.code() == Code::kNotFound) status = pool->MakeImage(&opened);
   if (status.ok()) status = pool->MakeShards(std::move(opened));
   if (status.ok()) status = pool->StartThreads();
@@ -96,16 +97,43 @@ Result<std::unique_ptr<JournaledPool>> JournaledPool::Open(JournalOptions option
   return pool;
 }
 
-Result<std::vector<Ring>> JournaledPool::OpenRings(const Ring::Visit& visit) {
+Result<std::vector<Ring>> JournaledPool::OpenRings(const Visit& visit) {
   std::vector<Ring> rings;
   for (uint32_t shard = 0; shard < superblock_.geometry.shards; ++shard) {
-    auto ring = Ring::Open(rings_.disk(), rings_.part(shard), rings_.identity(shard), visit);
+    auto ring = Ring::Open(rings_.disk(), rings_.part(shard), rings_.identity(shard),
+                           [&visit, shard](const Record& record) { return visit(shard, record); });
     if (!ring.ok()) {
       return Status(ring.status().code(), "journal " + options_.journal + ": " + std::string(ring.status().message()));
     }
     rings.push_back(*std::move(ring));
   }
   return rings;
+}
+
+Status JournaledPool::OpenArchive() {
+  if (options_.archive.empty()) return {};
+  std::vector<RingIdentity> shards;
+  for (uint32_t shard = 0; shard < superblock_.geometry.shards; ++shard) shards.push_back(rings_.identity(shard));
+  auto opened = Archiver::Open({.folder = options_.archive,
+                                .changed =
+                                    [this] {
+                                      checkpointer_->Ask();
+                                      TellShards();
+                                    },
+                                .event = options_.archive_event},
+                               std::move(shards));
+  if (!opened.ok()) return opened.status();
+  archiver_ = *std::move(opened);
+  return {};
+}
+
+Status JournaledPool::BeginArchive(const std::vector<Ring>& rings, bool stored) {
+  if (!archiver_) return {};
+  for (uint32_t shard = 0; shard < rings.size(); ++shard) {
+    const Status status = archiver_->Begin(shard, rings[shard].checkpoint(), rings[shard].end(), stored);
+    if (!status.ok()) return status;
+  }
+  return {};
 }
 
 Status JournaledPool::FindImage(std::vector<Ring>* rings) {
@@ -118,7 +146,10 @@ Status JournaledPool::FindImage(std::vector<Ring>* rings) {
   if (!image.ok()) return image.status();
   // An earlier process may have died before a superblock was on the disk. SyncSuperblocks relies on the older copy.
   if (auto status = file_.Sync(); !status.ok()) return status;
-  auto opened = OpenRings([](const Record& /*record*/) { return Status(); });
+  auto opened = OpenRings([this](uint32_t shard, const Record& record) {
+    if (archiver_) archiver_->Note(shard, record);
+    return Status();
+  });
   if (!opened.ok()) return opened.status();
   bool older = false;
   for (uint32_t shard = 0; shard < opened->size(); ++shard) {
@@ -142,6 +173,7 @@ Status JournaledPool::FindImage(std::vector<Ring>* rings) {
     if (auto status = (*image)->Remove(); !status.ok()) return status;
     return Status(Code::kNotFound);
   }
+  if (auto status = BeginArchive(*opened, false); !status.ok()) return status;
   image_ = *std::move(image);
   *rings = *std::move(opened);
   start_.had_image = true;
@@ -153,7 +185,8 @@ Status JournaledPool::FindImage(std::vector<Ring>* rings) {
 Status JournaledPool::MakeImage(std::vector<Ring>* rings) {
   const uint64_t size = superblock_.geometry.pool_size;
   const int fd = file_.fd();
-  auto opened = OpenRings([&](const Record& record) {
+  auto opened = OpenRings([&](uint32_t shard, const Record& record) {
+    if (archiver_) archiver_->Store(shard, record);
     start_.bytes_applied += record.bytes.size();
     return ApplyToFile(record.bytes, fd, size);
   });
@@ -164,6 +197,8 @@ Status JournaledPool::MakeImage(std::vector<Ring>* rings) {
     }
   }
   if (auto status = file_.Sync(); !status.ok()) return status;
+  // Before the checkpoints below: after them only the archive has these records.
+  if (auto status = BeginArchive(*opened, true); !status.ok()) return status;
   auto image = Image::Create(ShapeOf(options_, superblock_, rings_.header()));
   if (!image.ok()) return image.status();
   image_ = *std::move(image);
@@ -194,15 +229,26 @@ Status JournaledPool::MakeShards(std::vector<Ring> rings) {
     if (!stream.ok()) return stream.status();
     auto& shard = *shards_.emplace_back(std::make_unique<Shard>());
     shard.stream = std::make_unique<Stream>(*std::move(stream));
-    const RingWriter::Hooks hooks{.micros = [] { return ServerTime::WallMicros(); },
-                                  .held = [this, number] { Tell(number); },
-                                  .full = [this] { checkpointer_->Ask(); }};
+    const uint64_t epoch = rings[number].epoch();
+    ArchiveMarks* const marks = archiver_ ? &archiver_->marks(number) : nullptr;
+    const RingWriter::Hooks hooks{.micros =
+                                      [marks] {
+                                        const uint64_t micros = ServerTime::WallMicros();
+                                        if (marks != nullptr) marks->NoteTime(micros);
+                                        return micros;
+                                      },
+                                  .held =
+                                      [this, number, marks] {
+                                        if (marks != nullptr) marks->NoteHeld(shards_[number]->writer->held().load());
+                                        Tell(number);
+                                      },
+                                  .full = [this] { AskCheckpoint(); }};
     shard.writer = std::make_unique<RingWriter>(*shard.stream, std::move(rings[number]),
                                                 always ? kLazy : options_.interval, health_, hooks);
     RingWriter* const writer = shard.writer.get();
     const auto await_room = [this, writer] {
       writer->Ask();
-      checkpointer_->Ask();
+      AskCheckpoint();
       writer->AwaitNews(kRoomLook);
     };
     shard.pool = std::make_unique<CapturedPool>(
@@ -212,7 +258,13 @@ Status JournaledPool::MakeShards(std::vector<Ring> rings) {
                              .await_room = await_room,
                              .await_held = [writer] { return writer->AwaitHeld(); },
                              .ask = [writer](uint64_t waiters) { writer->Ask(waiters); }});
-    sources.push_back({shard.stream.get(), writer});
+    sources.push_back({shard.stream.get(), writer, archiver_ ? &archiver_->archived(number) : nullptr});
+    if (!archiver_) continue;
+    const auto is_low = [stream = shard.stream.get(), writer] {
+      const nvm::JournalCounts counts = writer->counts();
+      return stream->room() < stream->capacity() / 8 || counts.ring_used_bytes > counts.ring_bytes / 8 * 7;
+    };
+    archiver_->SetSource(number, {shard.stream.get(), epoch, is_low});
   }
   checkpointer_ = std::make_unique<Checkpointer>(file_, size(), std::move(sources), health_, [this] { TellShards(); });
   return {};
@@ -222,17 +274,25 @@ Status JournaledPool::StartThreads() {
   for (const auto& shard : shards_) {
     if (auto status = shard->writer->Start(); !status.ok()) return status;
   }
-  return checkpointer_->Start();
+  if (auto status = checkpointer_->Start(); !status.ok()) return status;
+  return archiver_ ? archiver_->Start() : Status();
 }
 
 JournaledPool::~JournaledPool() {
-  // In this order: a checkpoint needs the writers.
+  // In this order: the archiver asks the checkpointer, and a checkpoint needs the writers.
+  if (archiver_) archiver_->Stop();
   if (checkpointer_) checkpointer_->Stop();
   for (const auto& shard : shards_) {
     if (shard->writer) shard->writer->Stop();
   }
   // After a failure no later process may go on with the image.
   if (image_ && (clean_ || !health_.ok())) (void)image_->Remove();
+}
+
+// A checkpoint goes no further than the archive.
+void JournaledPool::AskCheckpoint() {
+  if (archiver_) archiver_->Ask();
+  checkpointer_->Ask();
 }
 
 void JournaledPool::Tell(uint32_t number) {
@@ -262,6 +322,13 @@ nvm::JournalCounts JournaledPool::CountsOf(uint32_t number) const {
     counts.checkpoints = checkpointer_->made();
     counts.checkpoint_at_ms = checkpointer_->made_at_ms();
   }
+  if (archiver_) {
+    const ArchiveCounts archive = archiver_->counts(number);
+    counts.archive_bytes_written = archive.bytes_written;
+    counts.archive_waiting_bytes = archive.waiting_bytes;
+    counts.archive_gaps = archive.gaps;
+    counts.archive_failing = archive.failing;
+  }
   return counts;
 }
 
@@ -281,9 +348,21 @@ Status JournaledPool::AwaitHeld() {
   return {};
 }
 
+// The writer tells that more is held before it notes that for the archive.
+Status JournaledPool::FinishArchive() {
+  if (!archiver_) return {};
+  for (uint32_t number = 0; number < shards_.size(); ++number) {
+    archiver_->marks(number).NoteHeld(shards_[number]->writer->held().load(std::memory_order_acquire));
+  }
+  return archiver_->Finish();
+}
+
 Status JournaledPool::Sync(uint64_t offset, uint64_t size) {
   if (auto status = AwaitHeld(); !status.ok()) return status;
-  if (offset == 0 && size == this->size()) return checkpointer_->Run();
+  if (offset == 0 && size == this->size()) {
+    if (auto status = FinishArchive(); !status.ok()) return status;
+    return checkpointer_->Run();
+  }
   if (offset < kSuperblocksBytes) return SyncSuperblocks();
   return {};
 }

@@ -16,6 +16,7 @@
 #include "base/unique_fd.h"
 #include "erda/status.h"
 #include "format/superblock.h"
+#include "journal/archiver.h"
 #include "journal/captured_pool.h"
 #include "journal/checkpointer.h"
 #include "journal/health.h"
@@ -37,6 +38,10 @@ struct JournalOptions {
   // 0: every answer waits until a power cut cannot undo what it tells. Otherwise no answer waits, and the disk gets the
   // streams at this interval, or when memory gets short.
   Nanoseconds interval{0};
+  // The folder of an archive. Empty: there is none.
+  std::string archive{};
+  // A line about the archive. Any thread calls it.
+  std::function<void(const std::string&)> archive_event = [](const std::string&) {};
   // The disk has failed. Called once, by any thread.
   std::function<void(const Status&)> failed = [](const Status&) {};
 };
@@ -96,10 +101,17 @@ class JournaledPool final : public nvm::Pool {
   Status FindImage(std::vector<Ring>* rings);
   // Brings the pool file up to the end of the rings, and makes an image of it.
   Status MakeImage(std::vector<Ring>* rings);
-  // Opens all rings. visit: called for each record.
-  Result<std::vector<Ring>> OpenRings(const Ring::Visit& visit);
+  // Opens all rings. visit: called for each record of each shard.
+  using Visit = std::function<Status(uint32_t shard, const Record& record)>;
+  Result<std::vector<Ring>> OpenRings(const Visit& visit);
+  Status OpenArchive();
+  // The archive learns where the rings begin and end. stored: it has got their records.
+  Status BeginArchive(const std::vector<Ring>& rings, bool stored);
   Status MakeShards(std::vector<Ring> rings);
   Status StartThreads();
+  void AskCheckpoint();
+  // Brings all that is held into the archive.
+  Status FinishArchive();
   void Tell(uint32_t number);
   void TellShards();
   [[nodiscard]] nvm::JournalCounts CountsOf(uint32_t number) const;
@@ -114,6 +126,7 @@ class JournaledPool final : public nvm::Pool {
   RingFile rings_;
   std::unique_ptr<Image> image_;
   Health health_;
+  std::unique_ptr<Archiver> archiver_;  // Null: there is none. The writers' threads use it.
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<Checkpointer> checkpointer_;
   JournalStart start_;

@@ -44,8 +44,10 @@ Status RefuseFile(const std::string& path, Code code, const std::string& what) {
   return {code, "journal " + path + ": " + what};
 }
 
-// Returns the header of a copy that is valid. The message is about the copy that got further.
-Result<RingFileHeader> FindFileHeader(Disk& disk, const std::string& path) {
+}  // namespace
+
+// The message is about the copy that got further.
+Result<RingFileHeader> FindRingFileHeader(Disk& disk, const std::string& path) {
   if (disk.size() < kPartsOffset) {
     return RefuseFile(path, Code::kCorruption,
                       "it is not a journal of Erda (it has less than " + Counted(kPartsOffset, "byte") + ")");
@@ -61,8 +63,6 @@ Result<RingFileHeader> FindFileHeader(Disk& disk, const std::string& path) {
   }
   return RefuseFile(path, worst.code(), std::string(worst.message()));
 }
-
-}  // namespace
 
 uint32_t RingFileCrc(RingFileHeader header) {
   header.crc = 0;
@@ -116,7 +116,7 @@ Status RingFile::Format() const {
 Result<RingFile> RingFile::Open(const std::string& path, const Uuid& uuid, uint32_t shards, FileDiskOptions options) {
   auto disk = FileDisk::Open(path, options);
   if (!disk.ok()) return disk.status();
-  const auto header = FindFileHeader(**disk, path);
+  const auto header = FindRingFileHeader(**disk, path);
   if (!header.ok()) return header.status();
   if (header->uuid != uuid) return RefuseFile(path, Code::kInvalidArgument, "it belongs to another pool");
   if (header->shards != shards) {
@@ -127,9 +127,9 @@ Result<RingFile> RingFile::Open(const std::string& path, const Uuid& uuid, uint3
   return RingFile(*std::move(disk), *header);
 }
 
-RingPart RingFile::part(uint32_t shard) const {
-  assert(shard < header_.shards);
-  return {kPartsOffset + shard * header_.part_bytes, header_.part_bytes};
+RingPart RingPartOf(const RingFileHeader& header, uint32_t shard) {
+  assert(shard < header.shards);
+  return {kPartsOffset + shard * header.part_bytes, header.part_bytes};
 }
 
 }  // namespace erda::journal

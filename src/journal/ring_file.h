@@ -48,6 +48,10 @@ ERDA_FORMAT_FIELD(RingFileHeader, part_bytes, 40);
 ERDA_FORMAT_FIELD(RingFileHeader, secret, 48);
 
 [[nodiscard]] uint32_t RingFileCrc(RingFileHeader header);
+// Returns the valid header at the front of the disk. Returns errors as RingFile::Open does; `path` is for messages.
+Result<RingFileHeader> FindRingFileHeader(Disk& disk, const std::string& path);
+// Returns the part of a shard. REQUIRES: shard < header.shards.
+[[nodiscard]] RingPart RingPartOf(const RingFileHeader& header, uint32_t shard);
 
 // Owns the file. Any thread may use its disk, each for another shard.
 class RingFile {
@@ -67,7 +71,7 @@ class RingFile {
 
   [[nodiscard]] Disk& disk() const { return *disk_; }
   // REQUIRES: shard < shards.
-  [[nodiscard]] RingPart part(uint32_t shard) const;
+  [[nodiscard]] RingPart part(uint32_t shard) const { return RingPartOf(header_, shard); }
   [[nodiscard]] RingIdentity identity(uint32_t shard) const { return {header_.uuid, header_.secret, shard}; }
   [[nodiscard]] const RingFileHeader& header() const { return header_; }
 

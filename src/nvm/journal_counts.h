@@ -13,6 +13,11 @@ struct JournalCounts {
   uint64_t ring_bytes = 0;       // The size of the ring.
   uint64_t ring_used_bytes = 0;  // Those of them that no checkpoint has freed.
   uint64_t full_times = 0;       // How often a write had to wait for a checkpoint.
+  // Of the shard's archive, since this process opened it.
+  uint64_t archive_bytes_written = 0;
+  uint64_t archive_waiting_bytes = 0;  // Held, and not archived.
+  uint64_t archive_gaps = 0;
+  bool archive_failing = false;  // The last attempt had an error.
   // Of the whole pool. The first shard alone has them.
   uint64_t checkpoints = 0;       // Since this process opened the pool.
   uint64_t checkpoint_at_ms = 0;  // Unix time at which the last one began. 0: there was none.

@@ -131,12 +131,16 @@ class Server::Impl {
   }
 
   Status OpenPool() {
-    auto opened = server::OpenPoolOf(options_, [tell = options_.on_event](const Status& status) {
+    const auto failed = [tell = options_.on_event](const Status& status) {
       if (tell) {
         tell("the journal has failed: " + std::string(status.message()) +
              ". Gets go on. No put is acknowledged until a new server starts");
       }
-    });
+    };
+    const auto archive_event = [tell = options_.on_event](const std::string& line) {
+      if (tell) tell(line);
+    };
+    auto opened = server::OpenPoolOf(options_, failed, archive_event);
     if (!opened.ok()) return opened.status();
     pool_ = std::move(opened->pool);
     journaled_ = opened->journaled;

@@ -34,13 +34,14 @@ auto FieldsOf(const ServerOptions& options) {
   const auto& [pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, populate,
                max_clients, slots_per_client, slot_bytes, reservations_per_client, clients_per_token,
                requests_per_second, connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush,
-               sync, journal, journal_size, journal_interval, journal_memory, journal_on_tmpfs, scrub_rate, on_damage,
-               on_event, polling, spin, nvm_write_latency] = options;
+               sync, journal, journal_size, journal_interval, journal_memory, journal_on_tmpfs, archive, scrub_rate,
+               on_damage, on_event, polling, spin, nvm_write_latency] = options;
   return std::tuple(pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, populate,
                     max_clients, slots_per_client, slot_bytes, reservations_per_client, clients_per_token,
                     requests_per_second, connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush,
-                    sync, journal, journal_size, journal_interval, journal_memory, journal_on_tmpfs, scrub_rate,
-                    static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin, nvm_write_latency);
+                    sync, journal, journal_size, journal_interval, journal_memory, journal_on_tmpfs, archive,
+                    scrub_rate, static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin,
+                    nvm_write_latency);
 }
 
 // Returns the numbers of all fields, after each was set to another one. (A field of 4 bytes has 4 bytes of padding.)
@@ -219,6 +220,8 @@ TEST(CServerOptions, EachOptionIsPassedOn) {
   expected.journal_memory = "/a/folder";
   options.journal_on_tmpfs = 1;
   expected.journal_on_tmpfs = true;
+  options.archive = "/an/archive";
+  expected.archive = "/an/archive";
   options.nvm_write_latency_ns = 1016;
   expected.nvm_write_latency = std::chrono::nanoseconds(1016);
 

@@ -1,4 +1,4 @@
-// erda-pool: makes, shows, checks, grows and salvages pools that no server has open.
+// erda-pool: makes, shows, checks, grows, backs up, restores and salvages pools.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@
 #include "inspect/read_only_pool.h"
 #include "server/pool/formatted_pool.h"
 #include "server/pool/pool_opening.h"
+#include "tools/erda-pool/backup.h"
 #include "tools/erda-pool/plan.h"
 #include "tools/erda-pool/salvage.h"
 #include "tools/shared/command_line.h"
@@ -29,7 +30,7 @@ using erda::tools::kExitUsage;
 
 constexpr const char* kProgram = "erda-pool";
 constexpr const char* kFooter = R"(
-A pool is a file or a DAX device, /dev/daxX.Y. No server may have it open.
+A pool is a file or a DAX device, /dev/daxX.Y. No server may have it open, but for backup.
 A size is a number of bytes, or a number with K, M, G or T, such as 64M or 1.5G. These units are powers of two.
 
 Exit codes: 0 done, and the pool is sound (also if it needs recovery: a server recovers it when it opens it),
@@ -38,7 +39,10 @@ Exit codes: 0 done, and the pool is sound (also if it needs recovery: a server r
 Examples: erda-pool plan --records 1000000 --key-size 24 --value-size 1K
           erda-pool create /var/lib/erda/pool --size 8G --shards 2
           erda-pool check /var/lib/erda/pool
-          erda-pool salvage /var/lib/erda/pool /tmp/salvaged.dump)";
+          erda-pool salvage /var/lib/erda/pool /tmp/salvaged.dump
+          erda-pool backup /srv/erda.pool --journal /srv/erda.journal --to /backup/erda.base --archive /backup/archive
+          erda-pool restore --base /backup/erda.base --archive /backup/archive --to /srv/new.pool
+            --journal /srv/new.journal --until 2026-11-28T12:00:00Z)";
 
 struct Arguments {
   std::string pool;
@@ -52,6 +56,8 @@ struct Arguments {
   erda::inspect::Options options;
   erda::tools::SalvageArguments salvage;
   erda::tools::PlanArguments plan;
+  erda::tools::BackupArguments backup;
+  erda::tools::RestoreArguments restore;
 };
 
 int FailWith(const Status& status) {
@@ -133,7 +139,7 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* what, Argument
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Makes, looks at, checks, grows and salvages pools that no server has open.", kProgram);
+  CLI::App app("Makes, looks at, checks, grows, backs up, restores and salvages pools.", kProgram);
   app.footer(kFooter);
   app.require_subcommand(1);
 
@@ -181,7 +187,12 @@ int main(int argc, char** argv) {
                  "Write the readable values of a pool that does not open to a dump, and name the others", arguments);
   erda::tools::AddSalvageOptions(*salvage, arguments.salvage);
 
+  const CLI::App* backup = erda::tools::AddBackup(app, arguments.backup);
+  const CLI::App* restore = erda::tools::AddRestore(app, arguments.restore);
+
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  if (backup->parsed()) return erda::tools::BackUpPool(kProgram, arguments.backup);
+  if (restore->parsed()) return erda::tools::RestorePool(kProgram, arguments.restore);
   if (plan->parsed()) return erda::tools::PrintPlan(kProgram, arguments.plan, arguments.json);
   if (salvage->parsed()) return erda::tools::SalvagePool(kProgram, arguments.pool, arguments.salvage, arguments.json);
   arguments.options.verify = !arguments.no_values;

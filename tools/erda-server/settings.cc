@@ -79,6 +79,13 @@ void AddJournal(CLI::App& app, ServerOptions& options) {
       ->capture_default_str()
       ->group("Journal");
   AddJournalOnTmpfs(app, options.journal_on_tmpfs);
+  app.add_option(
+         "--archive", options.archive,
+         "A folder for an archive, on another disk or machine. All that the journal holds goes there, compressed, "
+         "within a minute. With a copy of erda-pool backup, erda-pool restore makes the pool as it was at some "
+         "time")
+      ->type_name("FOLDER")
+      ->group("Journal");
 }
 
 void AddOptions(CLI::App& app, ServerOptions& options) {

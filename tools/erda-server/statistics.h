@@ -184,6 +184,18 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
     {"erda_journals_failed", "", "gauge",
      "Shards whose journal's disk has failed. If it is not 0, no put is acknowledged any more.",
      [](const ServerStats& stats) -> uint64_t { return stats.journals_failed; }},
+    {"erda_archive_written_bytes_total", "", "counter",
+     "Bytes that the server wrote to the archive since its start. Without an archive this and all numbers of the archive are 0.",
+     [](const ServerStats& stats) -> uint64_t { return stats.archive_bytes_written; }},
+    {"erda_archive_waiting_bytes", "", "gauge",
+     "Bytes that the disk of the journal holds and the archive does not have yet.",
+     [](const ServerStats& stats) -> uint64_t { return stats.archive_waiting_bytes; }},
+    {"erda_archives_failing", "", "gauge",
+     "Shards whose archive has an error at the moment. The server tries again. If that lasts until the journal is full, the archive gets a gap.",
+     [](const ServerStats& stats) -> uint64_t { return stats.archives_failing; }},
+    {"erda_archive_gaps_total", "", "counter",
+     "Gaps that the server left in the archive since its start. Only a new base copy can be restored beyond one.",
+     [](const ServerStats& stats) -> uint64_t { return stats.archive_gaps; }},
 };
 // clang-format on
 

@@ -40,6 +40,7 @@ LOADED = {
     "libisal": Known("isa-l", "BSD-3-Clause", "libisal"),
     "libpmem": Known("pmdk-libpmem", "BSD-3-Clause", "libpmem"),
     "libsodium": Known("libsodium", "ISC", "libsodium"),
+    "libzstd": Known("zstd", "BSD-3-Clause OR GPL-2.0-only", "libzstd"),
     "libibverbs": Known("libibverbs", RDMA, "libibverbs"),
     "librdmacm": Known("librdmacm", RDMA, "librdmacm"),
     "libfmt": Known("fmt", "MIT", "fmt"),

@@ -36,7 +36,12 @@ Status MakeJournaledPool(const nvm::PoolOptions& options, const format::Geometry
   return status;
 }
 
-Result<OpenedPool> OpenPoolOf(const ServerOptions& options, std::function<void(const Status&)> failed) {
+Result<OpenedPool> OpenPoolOf(const ServerOptions& options, std::function<void(const Status&)> failed,
+                              std::function<void(const std::string&)> archive_event) {
+  if (options.journal.empty() && !options.archive.empty()) {
+    return Status(Code::kInvalidArgument,
+                  "archive " + options.archive + " needs a journal: only a pool with a journal has an archive");
+  }
   if (options.journal.empty()) {
     auto pool = FormattedPool::Open(FileOf(options), WishOf(options));
     if (!pool.ok()) return pool.status();
@@ -58,6 +63,8 @@ Result<OpenedPool> OpenPoolOf(const ServerOptions& options, std::function<void(c
                                               .memory = options.journal_memory,
                                               .disk_in_memory = options.journal_on_tmpfs,
                                               .interval = options.journal_interval,
+                                              .archive = options.archive,
+                                              .archive_event = std::move(archive_event),
                                               .failed = std::move(failed)});
   if (!opened.ok()) return opened.status();
   journal::JournaledPool* const journaled = opened->get();

@@ -22,7 +22,9 @@ struct OpenedPool {
 Status MakeJournaledPool(const nvm::PoolOptions& options, const format::GeometryWish& wish, const std::string& journal,
                          uint64_t size, journal::FileDiskOptions disk);
 
-// `failed` hears once that the disk of the journal has failed. Any thread calls it, as long as the pool exists.
-Result<OpenedPool> OpenPoolOf(const ServerOptions& options, std::function<void(const Status&)> failed);
+// `failed` hears once that the disk of the journal has failed. `archive_event` hears lines about the archive. Any
+// thread calls them, as long as the pool exists.
+Result<OpenedPool> OpenPoolOf(const ServerOptions& options, std::function<void(const Status&)> failed,
+                              std::function<void(const std::string&)> archive_event);
 
 }  // namespace erda::server
