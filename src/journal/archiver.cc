@@ -176,7 +176,8 @@ void Archiver::Loop() {
     Status status;
     for (const auto& shard : shards_) {
       changed |= Look(*shard, asked, finishing);
-      if (status.ok()) status = shard->failure;
+      const bool waits = shard->archived.load(std::memory_order_relaxed) < shard->marks.end();
+      if (status.ok() && waits) status = shard->failure;
     }
     if (changed) options_.changed();
     lock.lock();
@@ -195,13 +196,13 @@ bool Archiver::Look(Shard& shard, bool asked, bool finishing) {
   }
   if (!shard.first_at) shard.first_at = Now();
   if (!shard.failure.ok()) {
-    if (shard.attempts >= kAttempts && shard.source.is_low()) {
-      LeaveGap(shard, archived, end);
-      shard.marks.Begin(end);
-      shard.archived.store(end, std::memory_order_release);
-      return true;
-    }
-    return (finishing || Now() >= shard.retry_at) && Write(shard);
+    const bool changed = (finishing || Now() >= shard.retry_at) && Write(shard);
+    if (shard.failure.ok() || shard.attempts < kAttempts || !shard.source.is_low()) return changed;
+    const Place skipped = shard.marks.end();
+    LeaveGap(shard, shard.archived.load(std::memory_order_relaxed), skipped);
+    shard.marks.Begin(skipped);
+    shard.archived.store(skipped, std::memory_order_release);
+    return true;
   }
   const bool due = asked || end - archived >= shard.file_bytes || Now() - *shard.first_at >= options_.age;
   return due && Write(shard);

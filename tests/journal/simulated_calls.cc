@@ -1,14 +1,16 @@
-// The calls of the C library that SimulatedFiles answers, for all of this program. For other files, and while there are
-// no SimulatedFiles, they are the kernel's.
+// The calls of the C library that SimulatedFiles or a WatchedFolder answer, for all of this program. For other files,
+// and while there are neither, they are the kernel's.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <optional>
 #include <vector>
 
 #include "journal/simulated_files.h"
+#include "journal/watched_folder.h"
 
 namespace erda::journal {
 
@@ -21,6 +23,15 @@ auto Answer(const Simulated& simulated, const Kernel& kernel) -> decltype(kernel
     if (const auto answer = simulated(*files)) return *answer;
   }
   return kernel();
+}
+
+// Returns true if the watched folder has the call fail. Then errno has the error.
+template <class Watched>
+bool Fails(const Watched& watched) {
+  WatchedFolder* const folder = PresentFolder();
+  const int error = folder == nullptr ? 0 : watched(*folder);
+  if (error != 0) errno = error;
+  return error != 0;
 }
 
 }  // namespace
@@ -36,8 +47,10 @@ int ErdaTestSync(int fd) __asm__("fsync");
 int ErdaTestDataSync(int fd) __asm__("fdatasync");
 int ErdaTestMappingSync(void* begin, size_t size, int flags) __asm__("msync");
 int ErdaTestUnlink(const char* path) __asm__("unlink");
+int ErdaTestRename(const char* from, const char* to) __asm__("rename");
 
 ssize_t ErdaTestWrite(int fd, const void* bytes, size_t size, off_t offset) {
+  if (Fails([&](WatchedFolder& folder) { return folder.Write(fd); })) return -1;
   const iovec piece{const_cast<void*>(bytes), size};
   return Answer(
       [&](SimulatedFiles& files) {
@@ -75,11 +88,13 @@ ssize_t ErdaTestRead(int fd, void* bytes, size_t size, off_t offset) {
 }
 
 int ErdaTestSync(int fd) {
+  if (Fails([&](WatchedFolder& folder) { return folder.Sync(fd); })) return -1;
   return Answer([&](SimulatedFiles& files) { return files.Sync(fd); },
                 [&] { return static_cast<int>(::syscall(SYS_fsync, fd)); });
 }
 
 int ErdaTestDataSync(int fd) {
+  if (Fails([&](WatchedFolder& folder) { return folder.Sync(fd); })) return -1;
   return Answer([&](SimulatedFiles& files) { return files.Sync(fd); },
                 [&] { return static_cast<int>(::syscall(SYS_fdatasync, fd)); });
 }
@@ -92,6 +107,11 @@ int ErdaTestMappingSync(void* begin, size_t size, int flags) {
 int ErdaTestUnlink(const char* path) {
   return Answer([&](SimulatedFiles& files) { return files.Unlink(path); },
                 [&] { return static_cast<int>(::syscall(SYS_unlink, path)); });
+}
+
+int ErdaTestRename(const char* from, const char* to) {
+  if (Fails([&](WatchedFolder& folder) { return folder.Rename(from, to); })) return -1;
+  return static_cast<int>(::syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to));
 }
 
 }  // extern "C"
