@@ -51,6 +51,11 @@ Result<OpenedPool> OpenPoolOf(const ServerOptions& options, std::function<void(c
     return Status(Code::kInvalidArgument, "pool dram: cannot have a journal: it is gone when the server stops");
   }
   std::error_code none;
+  // It comes before the pool is made, so that a wrong name leaves no pool.
+  if (!options.archive.empty() && !std::filesystem::is_directory(options.archive, none)) {
+    return Status(Code::kInvalidArgument,
+                  "cannot open the archive's folder " + options.archive + ": there is no such folder; make it first");
+  }
   if (options.pool_size != 0 && !std::filesystem::exists(options.pool, none)) {
     nvm::PoolOptions file = FileOf(options);
     file.populate = false;  // The server works in memory.
