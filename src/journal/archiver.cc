@@ -20,7 +20,7 @@ constexpr Nanoseconds kArchiverLook = std::chrono::milliseconds(20);
 // A file has at most this much of the stream, or an eighth of a small stream's memory. So the shard has the rest of the
 // memory while a file is written.
 constexpr uint64_t kFileBytes = 16 << 20;
-// So many attempts are made before the archive gets a gap.
+// The attempts before the archive gets a gap.
 constexpr uint64_t kAttempts = 2;
 
 Nanoseconds Now() { return SteadyClock::Instance().Now(); }

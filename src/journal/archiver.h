@@ -4,7 +4,7 @@
 // archived(). So after a kill the archive goes on from the memory, and after a power cut from the ring.
 //
 // An error of the archive stops no put for good. The archiver tries again. If the memory or the ring of a shard gets
-// full meanwhile, it leaves out what the shard has: the archive has a gap, and needs a new base copy.
+// full meanwhile, it leaves out what the shard has. Then the archive has a gap, and needs a new base copy.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,8 @@ struct ArchiveCounts {
 class Archiver {
  public:
   // Opens the folder, and locks it. Returns kInvalidArgument if there is no such folder, or if it has an archive of
-  // another pool or journal; kUnavailable if another server has it; kCorruption if the last file of a shard is damaged.
+  // another pool or journal. Returns kUnavailable if another server has it, and kCorruption if the last file of a shard
+  // is damaged.
   static Result<std::unique_ptr<Archiver>> Open(ArchiverOptions options, std::vector<RingIdentity> shards);
   Archiver(const Archiver&) = delete;
   Archiver& operator=(const Archiver&) = delete;
@@ -74,7 +75,7 @@ class Archiver {
     uint64_t epoch;
     std::function<bool()> is_low;  // The shard will soon wait for a checkpoint.
   };
-  // REQUIRES: Begin was called for the shard. What the source names outlives the thread.
+  // REQUIRES: Begin was called for the shard. The stream outlives the thread.
   void SetSource(uint32_t shard, Source source);
   // Returns kResourceExhausted if the system gives no thread. REQUIRES: all shards have a source.
   Status Start();

@@ -99,7 +99,7 @@ std::vector<std::byte> EncodeHeader(BaseInfo& info) {
 
 }  // namespace
 
-// The places come from the rings. What a checkpoint has is in the pool file, so the copy has all before the checkpoint
+// The places come from the rings. The pool file has all before a checkpoint, so the copy has all before the one
 // that was there first. The checkpointer writes only what the disk holds, so the copy has nothing after the end that
 // the ring has last.
 Result<BaseInfo> MakeBaseCopy(const std::string& path, const std::string& journal, const std::string& to) {

@@ -38,7 +38,7 @@ struct JournalOptions {
   // 0: every answer waits until a power cut cannot undo what it tells. Otherwise no answer waits, and the disk gets the
   // streams at this interval, or when memory gets short.
   Nanoseconds interval{0};
-  // The folder of an archive. Empty: there is none.
+  // The folder of an archive. Empty: no archive.
   std::string archive{};
   // A line about the archive. Any thread calls it.
   std::function<void(const std::string&)> archive_event = [](const std::string&) {};
@@ -126,7 +126,7 @@ class JournaledPool final : public nvm::Pool {
   RingFile rings_;
   std::unique_ptr<Image> image_;
   Health health_;
-  std::unique_ptr<Archiver> archiver_;  // Null: there is none. The writers' threads use it.
+  std::unique_ptr<Archiver> archiver_;  // Null: no archive. The writers' threads use it.
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<Checkpointer> checkpointer_;
   JournalStart start_;

@@ -1,5 +1,5 @@
 // erda-pool backup and restore: a base copy of a pool with a journal, and the pool as it was at some time
-// (docs/operations.md, "Backups").
+// (docs/operations.md, "Backup").
 #pragma once
 
 #include <cstdint>
