@@ -80,6 +80,7 @@ const std::map<std::string, std::string> kValues = {{"pool", "'dram:'"},
                                                     {"journal", "'/srv/journal,size=8M'"},
                                                     {"journal-memory", "'/dev/shm/erda'"},
                                                     {"journal-on-tmpfs", "true"},
+                                                    {"archive", "'/srv/archive'"},
                                                     {"polling", "'sleep'"}};
 
 TEST_F(ConfigTest, EveryFlagIsAKey) {
