@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/bytes.h"
@@ -33,6 +34,7 @@ Status PoolLives::Make() {
   options.size = kWish.pool_size;
   Status status = server::MakeJournaledPool(options, kWish, files_.journal(), kJournalBytes, {.in_memory = true});
   account_ = {};
+  EmptyArchive();
   account_.pool.resize(kWish.pool_size);
   account_.mark = status.ok() ? Account::Mark::kClosed : Account::Mark::kUnknown;
   return status;
@@ -48,6 +50,10 @@ void PoolLives::Reboot() {
   EXPECT_TRUE(Image::Remove("/dev/shm", superblock_.uuid).ok());
 }
 
+void PoolLives::EmptyArchive() {
+  for (const auto& file : std::filesystem::directory_iterator(archive_.path())) std::filesystem::remove(file);
+}
+
 void PoolLives::Break(const std::string& what) {
   if (broken_.empty()) broken_ = what;
 }
@@ -55,7 +61,11 @@ void PoolLives::Break(const std::string& what) {
 // --- A life
 
 bool PoolLives::Start() {
-  auto opened = JournaledPool::Open({.pool = files_.pool(), .journal = files_.journal(), .disk_in_memory = true});
+  auto opened = JournaledPool::Open({.pool = files_.pool(),
+                                     .journal = files_.journal(),
+                                     .disk_in_memory = true,
+                                     .archive = archive_.path().string(),
+                                     .archive_event = [this](const std::string& line) { Break(line); }});
   if (!opened.ok()) {
     if (!files_.off() && !files_.failed()) Break("the pool does not open: " + opened.status().ToString());
     return false;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "journal/journaled_pool.h"
 #include "journal/simulated_files.h"
 #include "server/pool/formatted_pool.h"
@@ -50,10 +51,15 @@ class PoolLives {
     Mark mark = Mark::kUnknown;  // Of the superblock.
   };
   [[nodiscard]] const Account& account() const { return account_; }
-  void SetAccount(const Account& account) { account_ = account; }
+  // The files are those of another time, so the archive begins again.
+  void SetAccount(const Account& account) {
+    account_ = account;
+    EmptyArchive();
+  }
 
-  // Opens the pool as a server does. The disk must have all that was held. And the pool must be as after all flushes
-  // before the places where the streams go on, and have nothing else. Returns false if the disk ended the start.
+  // Opens the pool as a server does, with an archive, which must get no gap. The disk must have all that was held. And
+  // the pool must be as after all flushes before the places where the streams go on, and have nothing else. Returns
+  // false if the disk ended the start.
   bool Start();
   // Puts, checkpoints, and a clean close. Ends early after an error of the disk.
   void Work();
@@ -76,6 +82,7 @@ class PoolLives {
 
  private:
   void Break(const std::string& what);
+  void EmptyArchive();
   void CheckBytes();
   void CheckMark();
   void Close();
@@ -86,6 +93,7 @@ class PoolLives {
   [[nodiscard]] bool Fails() const { return !pool_ || journaled_->failed(); }
 
   SimulatedFiles& files_;
+  const TemporaryFolder archive_{"/dev/shm"};  // Not on the simulated disk: it keeps all that it got.
   Random random_{1};
   Account account_;
   format::Superblock superblock_{};
