@@ -130,7 +130,7 @@ Status JournaledPool::OpenArchive() {
 Status JournaledPool::BeginArchive(const std::vector<Ring>& rings, bool stored) {
   if (!archiver_) return {};
   for (uint32_t shard = 0; shard < rings.size(); ++shard) {
-    const Status status = archiver_->Begin(shard, rings[shard].checkpoint(), rings[shard].end(), stored);
+    Status status = archiver_->Begin(shard, rings[shard].checkpoint(), rings[shard].end(), stored);
     if (!status.ok()) return status;
   }
   return {};
