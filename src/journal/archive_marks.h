@@ -1,8 +1,8 @@
 // The places up to which the disk holds a stream, with their times, for the archive.
 //
 // A time is the one at which the writer took the last record before the place. It is after all of the record's bytes
-// were appended, and before anybody is told that they are held. So a put that was acknowledged before a moment is before
-// the last mark of that moment. A put that was sent after it is not.
+// were appended, and before anybody is told that they are held. So a put that was acknowledged before a moment is
+// before the last mark of that moment. A put that was sent after it is not.
 #pragma once
 
 #include <algorithm>
