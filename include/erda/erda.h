@@ -421,6 +421,7 @@ typedef struct erda_server_options {
   uint64_t journal_size;        // Bytes of a new journal. 0: 1 GiB.
   int64_t journal_interval_ms;  // 0: each answer waits for the disk. Otherwise how often the journal is written.
   const char* journal_memory;   // A folder in a tmpfs where the server works. NULL: /dev/shm.
+  const char* journal_front;    // A small NVM in front of the journal, as in ServerOptions. NULL: none.
   const char* archive;          // The folder of an archive, for a pool with a journal. NULL: none.
 } erda_server_options;
 
@@ -498,6 +499,9 @@ typedef struct erda_server_stats {
   uint64_t archive_waiting_bytes;
   uint64_t archives_failing;
   uint64_t archive_gaps;
+  uint64_t journal_front_bytes;
+  uint64_t journal_front_used;
+  uint64_t journal_front_full_times;
   // tools/statistics/generate: end
 } erda_server_stats;
 

@@ -125,6 +125,10 @@ struct ServerOptions {
   // The folder for the memory in which the server works. It must be in a tmpfs. A server that is killed leaves the
   // memory there, and the next one goes on with it.
   std::string journal_memory{"/dev/shm"};
+  // With a journal: a small NVM in front of it (docs/journal.md). It survives a power cut, so answers do not wait for
+  // the disk. The address is /dev/daxX.Y or a file on a DAX file system. It can also be pmr:PATH, with the PCI resource
+  // of an NVMe disk's persistent memory region. Empty: none.
+  std::string journal_front{};
   // Accepts a journal and a pool that are in memory, and so survive no power cut. For tests.
   bool journal_on_tmpfs = false;
   // The folder of an archive, for a pool with a journal. All that the journal holds goes to files there, within a
@@ -295,6 +299,13 @@ struct ServerStats {
   uint64_t archives_failing = 0;
   // Gaps that the server left in the archive since its start. Only a new base copy can be restored beyond one.
   uint64_t archive_gaps = 0;
+  // Now: size of the small NVM in front of the journal. 0: the journal has no front.
+  uint64_t journal_front_bytes = 0;
+  // Now: bytes that the small NVM in front of the journal holds and the disk does not.
+  uint64_t journal_front_used = 0;
+  // Times that the small NVM in front of the journal had no room, so that answers had to wait for the disk. Many mean
+  // that the disk is slower than the puts; a larger front helps in peaks.
+  uint64_t journal_front_full_times = 0;
   // tools/statistics/generate: end
 };
 

@@ -74,6 +74,9 @@ enum class Counter : uint32_t {
   kArchiveWaiting,
   kArchivesFailing,
   kArchiveGaps,
+  kJournalFrontBytes,
+  kJournalFrontUsed,
+  kJournalFrontFullTimes,
   kCount,
 };
 // Their names in `erda-cli stats`.
@@ -144,6 +147,9 @@ inline constexpr const char* kCounterNames[] = {
     "archive_waiting_bytes",
     "archives_failing",
     "archive_gaps",
+    "journal_front_bytes",
+    "journal_front_used",
+    "journal_front_full_times",
 };
 static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<size_t>(Counter::kCount));
 
@@ -212,7 +218,10 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(archive_bytes_written) \
   X(archive_waiting_bytes) \
   X(archives_failing) \
-  X(archive_gaps)
+  X(archive_gaps) \
+  X(journal_front_bytes) \
+  X(journal_front_used) \
+  X(journal_front_full_times)
 
 // X(field, counter): those that are sums over the counters of all shards.
 #define ERDA_SUMMED_STATISTICS(X) \
@@ -272,5 +281,8 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(archive_bytes_written, kArchiveBytesWritten) \
   X(archive_waiting_bytes, kArchiveWaiting) \
   X(archives_failing, kArchivesFailing) \
-  X(archive_gaps, kArchiveGaps)
+  X(archive_gaps, kArchiveGaps) \
+  X(journal_front_bytes, kJournalFrontBytes) \
+  X(journal_front_used, kJournalFrontUsed) \
+  X(journal_front_full_times, kJournalFrontFullTimes)
 // clang-format on

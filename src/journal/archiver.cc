@@ -51,7 +51,7 @@ Result<std::unique_ptr<Archiver>> Archiver::Open(ArchiverOptions options, std::v
     if (folder->FirstPlaces(identity.shard).empty()) continue;
     const auto file = folder->OpenLast(identity);
     if (!file.ok()) return file.status();
-    shard.last = file->header().end;
+    shard.found = shard.last = file->header().end;
     shard.marks.NoteTime(file->header().last_us);
   }
   return archiver;
@@ -99,7 +99,7 @@ Status Archiver::Begin(uint32_t number, Place checkpoint, Place end, bool stored
   }
   if (shard.file && shard.failure.ok()) shard.failure = Keep(shard, *shard.file);
   shard.file.reset();
-  if (shard.last && *shard.last < checkpoint) LeaveGap(shard, *shard.last, checkpoint);
+  if (shard.found && *shard.found < checkpoint) LeaveGap(shard, *shard.found, checkpoint);
   Place place = std::max(checkpoint, shard.last.value_or(0));
   if (stored) {
     if (!shard.failure.ok()) {

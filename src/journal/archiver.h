@@ -95,8 +95,9 @@ class Archiver {
  private:
   struct Shard {
     RingIdentity identity{};
-    std::optional<Place> last;  // The end of the archive, as it was found.
-    bool is_foreign = false;    // A record of the ring does not fit to it.
+    std::optional<Place> found;  // The end of the archive, as it was found.
+    std::optional<Place> last;   // The same, after what Store has added.
+    bool is_foreign = false;     // A record of the ring does not fit to it.
     Source source{};
     uint64_t file_bytes = 0;  // A file has about that much of the stream.
     ArchiveMarks marks;

@@ -24,7 +24,7 @@ Status CapturedPool::Widen(uint64_t /*kept*/, uint64_t size) {
                                       " bytes and cannot get " + std::to_string(size) + " while it is open"};
 }
 
-Status CapturedPool::AwaitHeld() { return held() < place() ? medium_.await_held() : Status(); }
+Status CapturedPool::AwaitHeld() { return held() >= place() || FrontHoldsAll() ? Status() : medium_.await_held(); }
 
 void CapturedPool::AwaitRoom() {
   dropped_ = failed();

@@ -9,10 +9,12 @@
 // comes before a place up to which the stream is held. The disk's thread says how far that is.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 
 #include "journal/health.h"
+#include "journal/shard_front.h"
 #include "journal/stream.h"
 #include "nvm/pool.h"
 
@@ -36,6 +38,9 @@ class CapturedPool : public nvm::Pool {
     std::function<Status()> await_held;
     // This number of answers waits until the disk holds all of the stream.
     std::function<void(uint64_t waiters)> ask;
+    // The front of the shard, which holds bytes before the disk does. Null: there is no front. REQUIRES: then `held` is
+    // not null.
+    ShardFront* front = nullptr;
   };
   // REQUIRES: what the medium names outlives the pool.
   CapturedPool(nvm::Pool& image, Stream& stream, Medium medium);
@@ -52,11 +57,13 @@ class CapturedPool : public nvm::Pool {
   [[nodiscard]] uint64_t held() const override {
     if (medium_.held == nullptr) return stream_.end();
     // Pairs with the release of the disk's thread: the stream is held before anybody answers because of that.
-    return medium_.held->load(std::memory_order_acquire);
+    const Place disk = medium_.held->load(std::memory_order_acquire);
+    return medium_.front == nullptr ? disk : std::max(disk, medium_.front->end());
   }
   Status AwaitHeld() override;
+  // Returns when the front holds the stream, if there is one that can. The disk gets it later.
   void AskHeld(uint64_t waiters) override {
-    if (held() < place()) medium_.ask(waiters);
+    if (held() < place() && !FrontHoldsAll()) medium_.ask(waiters);
   }
   [[nodiscard]] bool failed() const override { return !medium_.health->ok(); }
   // Sync waits for nothing and returns ok, as for NVM: the stream keeps the order of all flushes. boot() returns
@@ -67,6 +74,7 @@ class CapturedPool : public nvm::Pool {
   void FlushZeroes(const std::byte* begin, size_t size) override;
   void Drain() override {}
   void AwaitRoom();
+  bool FrontHoldsAll() { return medium_.front != nullptr && medium_.front->HoldAll(); }
 
   nvm::Pool& image_;
   Stream& stream_;

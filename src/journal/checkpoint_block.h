@@ -1,11 +1,11 @@
 // The checkpoint block of a ring: where its live part begins. It has two copies. The valid copy with the higher
 // generation counts. The next write goes to the other copy, so a torn write leaves one valid copy.
 //
-//   byte 0        8         12    16     32      36  40           48      56      64      72      80       96
-//   +------------+---------+-----+------+-------+---+------------+-------+-------+-------+-------+--------+--------+
-//   | "ERDACKPT" | format  | crc | uuid | shard | 0 | generation | epoch | place | place | first | secret | zeroes |
-//   |            | version |     |      |       |   |            |       |       | epoch | block |        |        |
-//   +------------+---------+-----+------+-------+---+------------+-------+-------+-------+-------+--------+--------+
+//   byte 0        8         12    16     32      36      40           48      56      64      72      80       96
+//   +------------+---------+-----+------+-------+-------+------------+-------+-------+-------+-------+--------+--------+
+//   | "ERDACKPT" | format  | crc | uuid | shard | has   | generation | epoch | place | place | first | secret | zeroes
+//   | |            | version |     |      |       | front |            |       |       | epoch | block |        | |
+//   +------------+---------+-----+------+-------+-------+------------+-------+-------+-------+-------+--------+--------+
 //
 // crc: CRC32C of the 96 bytes with the crc taken as 0.
 //
@@ -31,7 +31,7 @@ struct CheckpointBlock {
   uint32_t crc;
   Uuid uuid;
   uint32_t shard;
-  uint32_t reserved;
+  uint32_t has_front;  // 1: a front may have bytes of the stream that the ring lacks.
   uint64_t generation;
   uint64_t epoch;        // The last epoch that has begun. It never begins again.
   uint64_t place;        // The checkpoint. The ring has the stream from here on.
@@ -45,6 +45,7 @@ ERDA_FORMAT_FIELD(CheckpointBlock, format_version, 8);
 ERDA_FORMAT_FIELD(CheckpointBlock, crc, 12);
 ERDA_FORMAT_FIELD(CheckpointBlock, uuid, 16);
 ERDA_FORMAT_FIELD(CheckpointBlock, shard, 32);
+ERDA_FORMAT_FIELD(CheckpointBlock, has_front, 36);
 ERDA_FORMAT_FIELD(CheckpointBlock, generation, 40);
 ERDA_FORMAT_FIELD(CheckpointBlock, epoch, 48);
 ERDA_FORMAT_FIELD(CheckpointBlock, place, 56);

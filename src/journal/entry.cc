@@ -1,5 +1,6 @@
 #include "journal/entry.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -39,6 +40,17 @@ void WriteFiller(std::byte* to, uint64_t space) {
   WriteHeader(to, 0, space - sizeof(EntryHeader), EntryKind::kFiller);
   // Old entries would go to the disk a second time, and an archive could compress them less well.
   std::memset(to + sizeof(EntryHeader), 0, space - sizeof(EntryHeader));
+}
+
+uint64_t WholeEntries(std::span<const std::byte> stream, uint64_t most) {
+  const uint64_t end = std::min(most, stream.size());
+  uint64_t at = 0;
+  while (end - at >= sizeof(EntryHeader)) {
+    const uint64_t space = EntrySpace(LoadAs<EntryHeader>(stream.subspan(at)).size);
+    if (space > end - at) break;
+    at += space;
+  }
+  return at;
 }
 
 std::optional<Entry> ParseEntry(std::span<const std::byte> stream, uint64_t pool_size) {

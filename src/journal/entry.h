@@ -71,6 +71,10 @@ struct Entry {
 // does not lie in a pool of this size.
 [[nodiscard]] std::optional<Entry> ParseEntry(std::span<const std::byte> stream, uint64_t pool_size);
 
+// Returns how many bytes, at most `most`, the entries at the beginning of the bytes have. 0: the first one is longer,
+// or not there.
+[[nodiscard]] uint64_t WholeEntries(std::span<const std::byte> stream, uint64_t most);
+
 // Calls visit(const Entry&) for each entry but the fillers, in order. Stops at the first one that ParseEntry refuses,
 // and returns false. Returns true if the entries fill the bytes exactly.
 template <class Visit>

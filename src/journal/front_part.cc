@@ -12,6 +12,17 @@ namespace {
 constexpr uint64_t kReleasedAt = offsetof(FrontHeader, released);
 constexpr uint64_t kEndAt = offsetof(FrontHeader, end);
 
+FrontHeader HeaderOf(const RingIdentity& identity, uint64_t capacity) {
+  FrontHeader header{};
+  header.magic = kFrontMagic;
+  header.format_version = kFormatVersion;
+  header.shard = identity.shard;
+  header.uuid = identity.uuid;
+  header.capacity = capacity;
+  header.secret = identity.secret;
+  return header;
+}
+
 }  // namespace
 
 // The part has no bytes while its names change: `released` is the greatest place.
@@ -19,13 +30,7 @@ FrontPart FrontPart::Format(nvm::Writer& nvm, uint64_t offset, uint64_t size, co
                             uint64_t epoch, Place first) {
   FrontPart part(nvm, offset, size - sizeof(FrontHeader));
   part.StoreWord(kReleasedAt, UINT64_MAX);
-  FrontHeader header{};
-  header.magic = kFrontMagic;
-  header.format_version = kFormatVersion;
-  header.shard = identity.shard;
-  header.uuid = identity.uuid;
-  header.capacity = part.capacity_;
-  header.secret = identity.secret;
+  FrontHeader header = HeaderOf(identity, part.capacity_);
   header.epoch = epoch;
   header.released = UINT64_MAX;
   header.end = first;
@@ -44,6 +49,7 @@ Result<FrontPart> FrontPart::Open(nvm::Writer& nvm, uint64_t offset, uint64_t si
       header.uuid != identity.uuid || header.secret != identity.secret || header.capacity != part.capacity_) {
     return Status(Code::kNotFound, "the front has no part of this journal for shard " + std::to_string(identity.shard));
   }
+  nvm.Persist(offset, sizeof(FrontHeader));
   part.epoch_ = header.epoch;
   part.released_ = part.durable_released_ = header.released;
   part.end_ = std::max(header.end, header.released);
@@ -55,6 +61,26 @@ Result<FrontPart> FrontPart::Open(nvm::Writer& nvm, uint64_t offset, uint64_t si
   return part;
 }
 
+// The magic number goes first: without it, the part has no bytes.
+void FrontPart::Clear(nvm::Writer& nvm, uint64_t offset) {
+  nvm.Store64(offset, 0);
+  nvm.Persist(offset, sizeof(uint64_t));
+  nvm.ZeroOut(offset, sizeof(FrontHeader));
+  nvm.Fence();
+}
+
+// The numbers after the secret say nothing of whose part it is.
+bool FrontPart::IsFree(const nvm::Writer& nvm, uint64_t offset, uint64_t size, const RingIdentity& identity) {
+  const FrontHeader own = HeaderOf(identity, size - sizeof(FrontHeader));
+  const auto there = nvm.Bytes(offset, sizeof(FrontHeader));
+  for (uint64_t at = 0; at < sizeof(FrontHeader); at += sizeof(uint64_t)) {
+    if (at >= offsetof(FrontHeader, epoch) && at < offsetof(FrontHeader, reserved)) continue;
+    const auto word = LoadAs<uint64_t>(there.subspan(at));
+    if (word != 0 && word != LoadAs<uint64_t>(BytesOf(own).subspan(at))) return false;
+  }
+  return true;
+}
+
 bool FrontPart::Append(Place from, Parts bytes) {
   uint64_t size = 0;
   for (const auto part : bytes) size += part.size();
@@ -63,6 +89,8 @@ bool FrontPart::Append(Place from, Parts bytes) {
   if (leaves_out) released_ = end_ = from;
   // In the first case, the old `released` and the new `end` would name bytes that were left out.
   if (leaves_out || end_ + size - durable_released_ > capacity_) PersistReleased();
+  // NVM that fails may lose a store and take a later one.
+  if (nvm_->failed()) return false;
   Place at = end_;
   for (const auto part : bytes) {
     Write(at, part);
@@ -70,7 +98,9 @@ bool FrontPart::Append(Place from, Parts bytes) {
   }
   // Pairs with the next fence: the bytes are on the medium before the word that says so.
   nvm_->Fence();
+  if (nvm_->failed()) return false;
   StoreWord(kEndAt, at);
+  if (nvm_->failed()) return false;
   end_ = at;
   return true;
 }

@@ -57,20 +57,32 @@ class FrontPart {
   // > sizeof(FrontHeader). The writer outlives the part.
   static FrontPart Format(nvm::Writer& nvm, uint64_t offset, uint64_t size, const RingIdentity& identity,
                           uint64_t epoch, Place first);
-  // Goes on with a part that an earlier process left. Returns kNotFound if it has no part of this pool, shard, secret
+  // Goes on with a part that an earlier process left, and makes its words durable: that process may not have come to
+  // its fence. Returns kNotFound if it has no part of this pool, shard, secret
   // and size, and kCorruption if its numbers cannot be. After a Format that was cut off, the part has no bytes, and its
   // end is no place: Format has to come next.
   static Result<FrontPart> Open(nvm::Writer& nvm, uint64_t offset, uint64_t size, const RingIdentity& identity);
 
   // Adds the bytes of the stream from place `from` on. They are held on return, and all before them. Returns false, and
-  // changes nothing that counts, if there is no room before a Release. Bytes between end() and `from` are left out:
-  // then the part has only those from `from` on. REQUIRES: from >= end(), and the disk holds the stream up to `from` if
-  // it is greater.
+  // changes nothing that counts, if there is no room before a Release, or if the NVM has failed. Bytes between end()
+  // and `from` are left out: then the part has only those from `from` on. REQUIRES: from >= end(), and the disk holds
+  // the stream up to `from` if it is greater.
   [[nodiscard]] bool Append(Place from, Parts bytes);
   // The disk holds the stream up to this place, so the part needs nothing before it.
   void Release(Place place);
 
+  // Makes the part blank: it belongs to no journal any more.
+  static void Clear(nvm::Writer& nvm, uint64_t offset);
+  // Returns true if nobody's part is there: the header is blank, or of this ring and only half made or cleared.
+  [[nodiscard]] static bool IsFree(const nvm::Writer& nvm, uint64_t offset, uint64_t size,
+                                   const RingIdentity& identity);
+
+  // Returns false after a Format that was cut off.
+  [[nodiscard]] bool is_formatted() const { return released_ != UINT64_MAX; }
   [[nodiscard]] uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] uint64_t capacity() const { return capacity_; }
+  // Returns how many bytes it has that were not released.
+  [[nodiscard]] uint64_t used() const { return end_ - released_; }
   [[nodiscard]] Place end() const { return end_; }
 
   // The bytes for a restart, and the place of the first one.

@@ -85,8 +85,18 @@ Result<std::unique_ptr<JournaledPool>> JournaledPool::Open(JournalOptions option
                               {.in_memory = options.disk_in_memory});
   if (!rings.ok()) return rings.status();
 
+  if (!options.front.empty() && options.interval.count() != 0) {
+    return Status(Code::kInvalidArgument,
+                  "front " + options.front + ": has no purpose if answers do not wait for the journal");
+  }
+
   std::unique_ptr<JournaledPool> pool(
       new JournaledPool(std::move(options), *std::move(file), *found, *std::move(rings)));
+  if (!pool->options_.front.empty()) {
+    auto front = Front::Open(pool->options_.front, found->superblock.geometry.shards, pool->options_.disk_in_memory);
+    if (!front.ok()) return front.status();
+    pool->front_ = *std::move(front);
+  }
   std::vector<Ring> opened;
   Status status = pool->OpenArchive();
   if (status.ok()) status = pool->FindImage(&opened);
@@ -103,11 +113,55 @@ Result<std::vector<Ring>> JournaledPool::OpenRings(const Visit& visit) {
     auto ring = Ring::Open(rings_.disk(), rings_.part(shard), rings_.identity(shard),
                            [&visit, shard](const Record& record) { return visit(shard, record); });
     if (!ring.ok()) {
-      return Status(ring.status().code(), "journal " + options_.journal + ": " + std::string(ring.status().message()));
+      return Status(ring.status().code(), InJournal(std::string(ring.status().message())));
     }
     rings.push_back(*std::move(ring));
   }
   return rings;
+}
+
+// A pool that was closed cleanly needs no front. It may have been made blank since.
+Status JournaledPool::TakeFront(const std::vector<Ring>& rings) {
+  const bool needed = !clean_ && std::ranges::any_of(rings, &Ring::has_front);
+  if (!front_) {
+    return needed ? nvm::InPath(options_.pool, Code::kInvalidArgument,
+                                "has a front, a small NVM that may have its newest bytes; name it, or the server would "
+                                "lose them")
+                  : Status();
+  }
+  std::vector<RingIdentity> shards;
+  for (uint32_t shard = 0; shard < rings.size(); ++shard) shards.push_back(rings_.identity(shard));
+  return front_->Take(shards, needed);
+}
+
+// First each part is made for the ring's epoch. Then the ring names it, before it holds anything that the disk does
+// not.
+Status JournaledPool::NameFront(std::vector<Ring>* rings) {
+  if (!front_) return {};
+  for (uint32_t shard = 0; shard < rings->size(); ++shard) {
+    Ring& ring = (*rings)[shard];
+    if (ring.has_front()) continue;
+    front_->Format(rings_.identity(shard), ring.epoch(), ring.end());
+    if (auto status = ring.NameFront(); !status.ok()) return status;
+  }
+  return {};
+}
+
+Result<Place> JournaledPool::VisitFront(const Ring& ring, uint32_t shard, const Visit& visit) {
+  if (!front_ || clean_ || !ring.has_front()) return ring.end();
+  const auto found = front_->AfterRing(shard, ring.epoch(), ring.end());
+  if (!found.ok()) return Status(found.status().code(), InJournal(std::string(found.status().message())));
+  Place at = ring.end();
+  for (std::span<const std::byte> bytes = *found; !bytes.empty();) {
+    const uint64_t size = WholeEntries(bytes, kRecordBytesMax);
+    if (size == 0) return Status(Code::kCorruption, InJournal("the front has no entry at place " + std::to_string(at)));
+    // Nobody knows when the bytes came: after the last record, and before now.
+    const Record record{at, ring.end(), ring.epoch(), ServerTime::WallMicros(), bytes.first(size)};
+    if (auto status = visit(shard, record); !status.ok()) return status;
+    bytes = bytes.subspan(size);
+    at += size;
+  }
+  return at;
 }
 
 Status JournaledPool::OpenArchive() {
@@ -127,10 +181,11 @@ Status JournaledPool::OpenArchive() {
   return {};
 }
 
-Status JournaledPool::BeginArchive(const std::vector<Ring>& rings, bool stored) {
+Status JournaledPool::BeginArchive(const std::vector<Ring>& rings, const std::vector<Place>* ends) {
   if (!archiver_) return {};
   for (uint32_t shard = 0; shard < rings.size(); ++shard) {
-    Status status = archiver_->Begin(shard, rings[shard].checkpoint(), rings[shard].end(), stored);
+    const Place end = ends == nullptr ? rings[shard].end() : (*ends)[shard];
+    Status status = archiver_->Begin(shard, rings[shard].checkpoint(), end, ends != nullptr);
     if (!status.ok()) return status;
   }
   return {};
@@ -151,14 +206,19 @@ Status JournaledPool::FindImage(std::vector<Ring>* rings) {
     return Status();
   });
   if (!opened.ok()) return opened.status();
+  if (auto status = TakeFront(*opened); !status.ok()) return status;
   bool older = false;
   for (uint32_t shard = 0; shard < opened->size(); ++shard) {
     const Ring& ring = (*opened)[shard];
+    if (ring.has_front()) {
+      if (auto status = front_->CheckEpoch(shard, ring.epoch()); !status.ok()) return status;
+    }
     const auto stream = Stream::Open((*image)->StreamMemory(shard), superblock_.uuid, shard);
     if (!stream.ok()) return stream.status();
     const RingLife life = stream->life();
     const bool fits = life == RingLife{rings_.header().secret, ring.epoch()} &&
-                      stream->released() <= ring.checkpoint() && ring.end() <= stream->end();
+                      stream->released() <= ring.checkpoint() && ring.end() <= stream->end() &&
+                      (!ring.has_front() || front_->part(shard).end() <= stream->end());
     older |= life.secret == rings_.header().secret && life.epoch < ring.epoch();
     if (!fits && !older) {
       return {Code::kInvalidArgument, "the image of pool " + options_.pool + " in " + options_.memory +
@@ -173,7 +233,8 @@ Status JournaledPool::FindImage(std::vector<Ring>* rings) {
     if (auto status = (*image)->Remove(); !status.ok()) return status;
     return Status(Code::kNotFound);
   }
-  if (auto status = BeginArchive(*opened, false); !status.ok()) return status;
+  if (auto status = NameFront(&*opened); !status.ok()) return status;
+  if (auto status = BeginArchive(*opened, nullptr); !status.ok()) return status;
   image_ = *std::move(image);
   *rings = *std::move(opened);
   start_.had_image = true;
@@ -185,20 +246,29 @@ Status JournaledPool::FindImage(std::vector<Ring>* rings) {
 Status JournaledPool::MakeImage(std::vector<Ring>* rings) {
   const uint64_t size = superblock_.geometry.pool_size;
   const int fd = file_.fd();
-  auto opened = OpenRings([&](uint32_t shard, const Record& record) {
-    if (archiver_) archiver_->Store(shard, record);
+  const Visit apply = [&](uint32_t shard, const Record& record) {
     start_.bytes_applied += record.bytes.size();
-    return ApplyToFile(record.bytes, fd, size);
-  });
+    if (auto status = ApplyToFile(record.bytes, fd, size); !status.ok()) return status;
+    if (archiver_) archiver_->Store(shard, record);
+    return Status();
+  };
+  auto opened = OpenRings(apply);
   if (!opened.ok()) return opened.status();
   for (const Ring& ring : *opened) {
     if (auto status = ring.CheckEnd(); !status.ok()) {
-      return {status.code(), "journal " + options_.journal + ": " + std::string(status.message())};
+      return {status.code(), InJournal(std::string(status.message()))};
     }
+  }
+  if (auto status = TakeFront(*opened); !status.ok()) return status;
+  std::vector<Place> ends;
+  for (uint32_t shard = 0; shard < opened->size(); ++shard) {
+    const auto end = VisitFront((*opened)[shard], shard, apply);
+    if (!end.ok()) return end.status();
+    ends.push_back(*end);
   }
   if (auto status = file_.Sync(); !status.ok()) return status;
   // Before the checkpoints below: after them only the archive has these records.
-  if (auto status = BeginArchive(*opened, true); !status.ok()) return status;
+  if (auto status = BeginArchive(*opened, &ends); !status.ok()) return status;
   auto image = Image::Create(ShapeOf(options_, superblock_, rings_.header()));
   if (!image.ok()) return image.status();
   image_ = *std::move(image);
@@ -207,11 +277,12 @@ Status JournaledPool::MakeImage(std::vector<Ring>* rings) {
   for (uint32_t shard = 0; shard < opened->size(); ++shard) {
     Ring& ring = (*opened)[shard];
     if (auto status = ring.Checkpoint(ring.end()); !status.ok()) return status;
-    if (auto status = ring.BeginEpoch(); !status.ok()) return status;
+    if (auto status = ring.BeginEpoch(ends[shard]); !status.ok()) return status;
     const auto stream = Stream::Format(image_->StreamMemory(shard), superblock_.uuid, shard, ring.end(),
                                        {rings_.header().secret, ring.epoch()});
     if (!stream.ok()) return stream.status();
   }
+  if (auto status = NameFront(&*opened); !status.ok()) return status;
   image_->MarkReady();
   *rings = *std::move(opened);
   return {};
@@ -246,18 +317,23 @@ Status JournaledPool::MakeShards(std::vector<Ring> rings) {
     shard.writer = std::make_unique<RingWriter>(*shard.stream, std::move(rings[number]),
                                                 always ? kLazy : options_.interval, health_, hooks);
     RingWriter* const writer = shard.writer.get();
+    if (front_) {
+      shard.front = std::make_unique<ShardFront>(front_->memory(), front_->part(number), *shard.stream, writer->held(),
+                                                 health_, [writer] { writer->Ask(); });
+    }
     const auto await_room = [this, writer] {
       writer->Ask();
       AskCheckpoint();
       writer->AwaitNews(kRoomLook);
     };
-    shard.pool = std::make_unique<CapturedPool>(
-        image_->pool(), *shard.stream,
-        CapturedPool::Medium{.held = always ? &writer->held() : nullptr,
-                             .health = &health_,
-                             .await_room = await_room,
-                             .await_held = [writer] { return writer->AwaitHeld(); },
-                             .ask = [writer](uint64_t waiters) { writer->Ask(waiters); }});
+    shard.pool =
+        std::make_unique<CapturedPool>(image_->pool(), *shard.stream,
+                                       CapturedPool::Medium{.held = always ? &writer->held() : nullptr,
+                                                            .health = &health_,
+                                                            .await_room = await_room,
+                                                            .await_held = [writer] { return writer->AwaitHeld(); },
+                                                            .ask = [writer](uint64_t waiters) { writer->Ask(waiters); },
+                                                            .front = shard.front.get()});
     sources.push_back({shard.stream.get(), writer, archiver_ ? &archiver_->archived(number) : nullptr});
     if (!archiver_) continue;
     const auto is_low = [stream = shard.stream.get(), writer] {
@@ -287,6 +363,7 @@ JournaledPool::~JournaledPool() {
   }
   // After a failure no later process may go on with the image.
   if (image_ && (clean_ || !health_.ok())) (void)image_->Remove();
+  if (front_ && clean_) front_->Clear();
 }
 
 // A checkpoint goes no further than the archive.
@@ -318,6 +395,12 @@ void JournaledPool::OnHeld(uint32_t shard, TellHeld tell) {
 
 nvm::JournalCounts JournaledPool::CountsOf(uint32_t number) const {
   nvm::JournalCounts counts = shards_[number]->writer->counts();
+  if (const ShardFront* const front = shards_[number]->front.get(); front != nullptr) {
+    counts.front_bytes = front->bytes();
+    counts.front_used_bytes = front->end() - std::min(front->end(), counts.held_bytes);
+    counts.front_full_times = front->full_times();
+    counts.held_bytes = std::max(counts.held_bytes, front->end());
+  }
   if (number == 0) {
     counts.checkpoints = checkpointer_->made();
     counts.checkpoint_at_ms = checkpointer_->made_at_ms();

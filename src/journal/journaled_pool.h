@@ -19,10 +19,12 @@
 #include "journal/archiver.h"
 #include "journal/captured_pool.h"
 #include "journal/checkpointer.h"
+#include "journal/front.h"
 #include "journal/health.h"
 #include "journal/image.h"
 #include "journal/ring_file.h"
 #include "journal/ring_writer.h"
+#include "journal/shard_front.h"
 #include "journal/stream.h"
 #include "journal/synced_file.h"
 #include "nvm/pool.h"
@@ -34,7 +36,10 @@ struct JournalOptions {
   std::string journal;  // The file of the rings.
   // The folder of the image, in a tmpfs.
   std::string memory = "/dev/shm";
-  bool disk_in_memory = false;  // Files in memory are accepted in place of a disk. For tests.
+  // A small NVM in front of the journal, as nvm::OpenFront takes it. Empty: none.
+  std::string front{};
+  // Files in memory are accepted in place of a disk, and any file in place of a front. For tests.
+  bool disk_in_memory = false;
   // 0: every answer waits until a power cut cannot undo what it tells. Otherwise no answer waits, and the disk gets the
   // streams at this interval, or when memory gets short.
   Nanoseconds interval{0};
@@ -49,7 +54,7 @@ struct JournalOptions {
 // How a journaled pool was found when it was opened.
 struct JournalStart {
   bool had_image = false;      // An earlier server left the memory.
-  uint64_t bytes_applied = 0;  // Of the rings, without an image.
+  uint64_t bytes_applied = 0;  // Of the rings and the front, without an image.
 };
 
 class JournaledPool final : public nvm::Pool {
@@ -60,8 +65,9 @@ class JournaledPool final : public nvm::Pool {
   // Opens the pool and its journal, and starts the threads. Finds the image that an earlier process left, or makes one
   // from the pool file and the rings.
   // Returns kInvalidArgument if the pool has no journal, or if journal or image belong to another pool, and
-  // kCorruption if the journal is damaged. Returns kResourceExhausted if the memory has no room for the pool, and
-  // kUnavailable if another process has one of the files open.
+  // kCorruption if the journal is damaged. Returns kInvalidArgument, too, if the front is not that of the journal.
+  // Returns kResourceExhausted if the memory has no room for the pool, and kUnavailable if another process has one of
+  // the files open.
   static Result<std::unique_ptr<JournaledPool>> Open(JournalOptions options);
   ~JournaledPool() override;
 
@@ -91,6 +97,7 @@ class JournaledPool final : public nvm::Pool {
   struct Shard {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<RingWriter> writer;
+    std::unique_ptr<ShardFront> front;  // Null: the pool has none.
     std::unique_ptr<CapturedPool> pool;
     std::mutex mutex;  // Of `tell`.
     TellHeld tell;
@@ -101,14 +108,24 @@ class JournaledPool final : public nvm::Pool {
   Status FindImage(std::vector<Ring>* rings);
   // Brings the pool file up to the end of the rings, and makes an image of it.
   Status MakeImage(std::vector<Ring>* rings);
+  // Finds the front's parts. Returns an error if the rings need a front that is not there.
+  Status TakeFront(const std::vector<Ring>& rings);
   // Opens all rings. visit: called for each record of each shard.
   using Visit = std::function<Status(uint32_t shard, const Record& record)>;
   Result<std::vector<Ring>> OpenRings(const Visit& visit);
   Status OpenArchive();
-  // The archive learns where the rings begin and end. stored: it has got their records.
-  Status BeginArchive(const std::vector<Ring>& rings, bool stored);
+  // Has the rings name the front.
+  Status NameFront(std::vector<Ring>* rings);
+  // Visits the bytes of the front that follow the end of the ring. Returns the place of their end, or that of the ring.
+  Result<Place> VisitFront(const Ring& ring, uint32_t shard, const Visit& visit);
+  // The archive learns where the rings begin and end. `ends`: it has got their records, and what a front has, up to
+  // these places. Null: the streams in memory have them.
+  Status BeginArchive(const std::vector<Ring>& rings, const std::vector<Place>* ends);
   Status MakeShards(std::vector<Ring> rings);
   Status StartThreads();
+  [[nodiscard]] std::string InJournal(const std::string& what) const {
+    return "journal " + options_.journal + ": " + what;
+  }
   void AskCheckpoint();
   // Brings all that is held into the archive.
   Status FinishArchive();
@@ -124,6 +141,7 @@ class JournaledPool final : public nvm::Pool {
   SyncedFile file_;
   const format::Superblock superblock_;  // As Open found it.
   RingFile rings_;
+  std::unique_ptr<Front> front_;  // Null: the pool has none.
   std::unique_ptr<Image> image_;
   Health health_;
   std::unique_ptr<Archiver> archiver_;  // Null: no archive. The writers' threads use it.

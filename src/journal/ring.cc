@@ -87,17 +87,28 @@ Status Ring::CheckEnd() const {
 }
 
 // The epoch is durable before any record has it. Otherwise a second cut could let it begin twice, with two streams.
-Status Ring::BeginEpoch() {
+Status Ring::BeginEpoch(Place place) {
   if (!failure_.ok()) return failure_;
-  assert(held_ == end_);
+  assert(held_ == end_ && (place == end_ || (place > end_ && checkpoint_.place == end_)));
   CheckpointBlock next = checkpoint_;
   ++next.epoch;
-  // Both copies: damage to one must not bring the epoch back, since records of it may be acknowledged from now on.
-  for (int copy = 0; copy < 2; ++copy) {
-    if (auto status = WriteCheckpoint(next); !status.ok()) return status;
-    next = checkpoint_;
+  next.has_front = 0;
+  // No record ended at a later place. Those that stand there begin in this epoch.
+  if (place > end_) {
+    next.place = place;
+    next.place_epoch = next.epoch;
+    next.first_block = space_.next();
   }
+  if (auto status = WriteBothCheckpoints(next); !status.ok()) return status;
+  held_ = end_ = place;
   return {};
+}
+
+Status Ring::NameFront() {
+  if (!failure_.ok()) return failure_;
+  CheckpointBlock next = checkpoint_;
+  next.has_front = 1;
+  return WriteBothCheckpoints(next);
 }
 
 Status Ring::Append(Place from, Parts bytes, uint64_t time_us) {
@@ -166,6 +177,15 @@ Status Ring::WriteCheckpoint(CheckpointBlock checkpoint) {
   bytes_written_ += Disk::kBlock;
   if (auto status = Flush(); !status.ok()) return status;
   checkpoint_ = checkpoint;
+  return {};
+}
+
+// Damage to one copy must not bring back what was there before: records may be acknowledged because of the new one.
+Status Ring::WriteBothCheckpoints(CheckpointBlock checkpoint) {
+  for (int copy = 0; copy < 2; ++copy) {
+    if (auto status = WriteCheckpoint(checkpoint); !status.ok()) return status;
+    checkpoint = checkpoint_;
+  }
   return {};
 }
 

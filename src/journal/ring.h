@@ -51,9 +51,14 @@ class Ring {
   // none was written. REQUIRES: called after Open, before the first record.
   [[nodiscard]] Status CheckEnd() const;
 
-  // Begins the next epoch. Durable on return. REQUIRES: all written records are held, as after Open. Call it after
-  // Open, before the first record, unless the stream that will follow is the one that the last writer had.
-  Status BeginEpoch();
+  // Begins the next epoch, in which the stream goes on at `place`, without a front. Durable on return. REQUIRES: all
+  // written records are held, as after Open. The place is end(), or a later one. For a later one, the checkpoint is at
+  // end(), and the pool file has the stream up to the place, synced. Call it after Open, before the first record,
+  // unless the stream that will follow is the one that the last writer had.
+  Status BeginEpoch(Place place);
+  // From now on, a front holds bytes of this epoch. Durable on return. Call it after Open, before the first record.
+  Status NameFront();
+  [[nodiscard]] bool has_front() const { return checkpoint_.has_front != 0; }
 
   // Writes a record of these bytes, and flushes. It is held on return, and all before it.
   Status Append(Place from, Parts bytes, uint64_t time_us);
@@ -90,6 +95,7 @@ class Ring {
   Ring(Disk& disk, const RingPart& part, const RingIdentity& identity, const CheckpointBlock& checkpoint);
   Status Replay(const Visit& visit);
   Status WriteCheckpoint(CheckpointBlock checkpoint);
+  Status WriteBothCheckpoints(CheckpointBlock checkpoint);
   Status Fail(Status status);
 
   Disk* disk_;

@@ -56,9 +56,9 @@ class Mapped {
 // All stores of this CPU that came before are on their way to the device.
 void DrainStores() {
 #if defined(__x86_64__)
-  __builtin_ia32_sfence();
+  __builtin_ia32_mfence();  // The read that follows must not come before the stores.
 #elif defined(__aarch64__)
-  asm volatile("dsb st" ::: "memory");
+  asm volatile("dsb sy" ::: "memory");
 #else
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif

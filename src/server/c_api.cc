@@ -102,6 +102,7 @@ Result<ServerOptions> ToServerOptions(const erda_server_options& options) {
   to.journal_size = options.journal_size;
   to.journal_interval = std::chrono::milliseconds(options.journal_interval_ms);
   if (options.journal_memory != nullptr) to.journal_memory = options.journal_memory;
+  if (options.journal_front != nullptr) to.journal_front = options.journal_front;
   if (options.archive != nullptr) to.archive = options.archive;
   return to;
 }

@@ -88,7 +88,7 @@ size_t Shard::Poll() {
   const bool has_more = served != answered || cleaned > 0 || !replies_.empty();
   if (has_more) Reply();
   if (served == 0 && !has_more && !sessions_.has_new_doomed()) return 0;
-  AskHeld();
+  if (AskHeld()) ++served;
   data_.versions().growth().Grow();
   if (sessions_.has_new_doomed() || ++polls_since_fence_ % kPollsPerFence == 0) served += CloseDoomed();
   return served + cleaned;
@@ -104,16 +104,17 @@ size_t Shard::Tidy(Nanoseconds since) {
   if (versions.in_flight() > 0) done += versions.Sweep(kSweepStep);
   if (parked().awaits_writers()) done += inbox_.WakeForWriter(SIZE_MAX, true);
   Reply();
-  AskHeld();
+  if (AskHeld()) ++done;
   return done;
 }
 
 // The medium gets other bytes later, such as the settled bit of a version that was answered.
-void Shard::AskHeld() {
-  if (data_.versions().awaits_hold() || replies_.waits()) [[unlikely]] {
-    if (data_.nvm().held() < data_.nvm().place()) hold_timer_.Asked(data_.nvm().place());
-    data_.nvm().AskHeld(replies_.waiting());
-  }
+bool Shard::AskHeld() {
+  if (!data_.versions().awaits_hold() && !replies_.waits()) [[likely]]
+    return false;
+  if (data_.nvm().held() < data_.nvm().place()) hold_timer_.Asked(data_.nvm().place());
+  data_.nvm().AskHeld(replies_.waiting());
+  return data_.nvm().held() != held_;
 }
 
 // First settles, then answers: a client that has its answer finds what it has put. Requests that waited for a version

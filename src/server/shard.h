@@ -95,8 +95,9 @@ class Shard {
   size_t TakeHeld();
   // The medium of a pool with a journal has failed. `held`: the last place that it holds.
   size_t GiveUp(uint64_t held);
-  // Has the medium write what versions or answers wait for.
-  void AskHeld();
+  // Has the medium write what versions or answers wait for. Returns true if the medium holds it already, as a front
+  // does. Then the next Poll has something to do.
+  bool AskHeld();
   // The phases of a Poll. Receive, Clean and CloseDoomed return how much they did.
   size_t Receive();
   // Makes the effects of all requests of this Poll persistent and visible together.

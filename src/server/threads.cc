@@ -141,7 +141,11 @@ void ShardThread::Run() {
         tidy.Restart(now);
       }
       shard_->data().KeepTime();
-      if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy(tidy.Since(now)) > 0);
+      if (tidy.Due(now)) {
+        const bool did = shard_->Tidy(tidy.Since(now)) > 0;
+        tidy.Looked(now, did);
+        if (did) continue;  // A front may hold by now what answers wait for.
+      }
       if (!never_sleeps && (now - idle_since >= spin.now() || (offers_no_more && shortage.Lasts(now)))) {
         slept = true;
         shard_->control().counters().Add(format::Counter::kSleeps);

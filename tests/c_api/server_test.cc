@@ -34,13 +34,13 @@ auto FieldsOf(const ServerOptions& options) {
   const auto& [pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, populate,
                max_clients, slots_per_client, slot_bytes, reservations_per_client, clients_per_token,
                requests_per_second, connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush,
-               sync, journal, journal_size, journal_interval, journal_memory, journal_on_tmpfs, archive, scrub_rate,
-               on_damage, on_event, polling, spin, nvm_write_latency] = options;
+               sync, journal, journal_size, journal_interval, journal_memory, journal_front, journal_on_tmpfs, archive,
+               scrub_rate, on_damage, on_event, polling, spin, nvm_write_latency] = options;
   return std::tuple(pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, populate,
                     max_clients, slots_per_client, slot_bytes, reservations_per_client, clients_per_token,
                     requests_per_second, connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush,
-                    sync, journal, journal_size, journal_interval, journal_memory, journal_on_tmpfs, archive,
-                    scrub_rate, static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin,
+                    sync, journal, journal_size, journal_interval, journal_memory, journal_front, journal_on_tmpfs,
+                    archive, scrub_rate, static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin,
                     nvm_write_latency);
 }
 
@@ -218,6 +218,8 @@ TEST(CServerOptions, EachOptionIsPassedOn) {
   expected.journal_interval = std::chrono::milliseconds(1019);
   options.journal_memory = "/a/folder";
   expected.journal_memory = "/a/folder";
+  options.journal_front = "/dev/dax1.0";
+  expected.journal_front = "/dev/dax1.0";
   options.journal_on_tmpfs = 1;
   expected.journal_on_tmpfs = true;
   options.archive = "/an/archive";

@@ -197,7 +197,9 @@ TEST_P(CleaningOfFiles, CleaningContinuesAfterARestart) {
 
 INSTANTIATE_TEST_SUITE_P(E2e, Cleaning, kEveryPool, PoolName);
 INSTANTIATE_TEST_SUITE_P(E2e, CleaningOfFiles,
-                         testing::Values(PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled), PoolName);
+                         testing::Values(PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled,
+                                         PoolKind::kFronted),
+                         PoolName);
 
 }  // namespace
 }  // namespace erda

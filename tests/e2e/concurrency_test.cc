@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
     E2e, Concurrency,
     testing::Values(std::tuple(PoolKind::kDram, 1U), std::tuple(PoolKind::kDram, 4U), std::tuple(PoolKind::kFile, 2U),
                     std::tuple(PoolKind::kPowerSafe, 1U), std::tuple(PoolKind::kPowerSafe, 3U),
-                    std::tuple(PoolKind::kJournaled, 2U)),
+                    std::tuple(PoolKind::kJournaled, 2U), std::tuple(PoolKind::kFronted, 2U)),
     [](const auto& tested) {
       return PoolName({std::get<0>(tested.param), 0}) + std::to_string(std::get<1>(tested.param)) + "Shards";
     });

@@ -160,7 +160,9 @@ TEST_P(Conditions, IncrementNeedsANumber) {
 
 class VersionsOfALastingPool : public EveryPool {};
 INSTANTIATE_TEST_SUITE_P(E2e, VersionsOfALastingPool,
-                         testing::Values(PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled), PoolName);
+                         testing::Values(PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled,
+                                         PoolKind::kFronted),
+                         PoolName);
 
 TEST_P(VersionsOfALastingPool, NeverRepeat) {
   std::set<uint64_t> seen;

@@ -161,7 +161,7 @@ TEST_P(Counting, InfoDescribesTheServer) {
   const auto server = Serve(options);
   const auto client = Connect();
   const Info info = InfoOf(*client);
-  constexpr const char* kDurabilities[] = {"volatile", "process-safe", "power-safe", "power-safe"};
+  constexpr const char* kDurabilities[] = {"volatile", "process-safe", "power-safe", "power-safe", "power-safe"};
   EXPECT_EQ(info.at("durability"), kDurabilities[static_cast<size_t>(GetParam())]);
   EXPECT_EQ(info.at("flush_method"), IsPowerSafe(GetParam()) ? "server-flush" : "none");
   EXPECT_EQ(info.at("pool_bytes"), std::to_string(options.pool_size));

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -25,6 +27,20 @@ ServerOptions WithJournal(ServerOptions options) {
   return options;
 }
 
+// A blank one, unless an earlier server left it.
+ServerOptions WithFront(ServerOptions options) {
+  options.journal_front = options.pool + ".front";
+  if (std::filesystem::exists(options.journal_front)) return options;
+  std::ofstream(options.journal_front, std::ios::binary) << std::string(options.shards * (512ULL << 10), '\0');
+  return options;
+}
+
+ServerOptions OfKind(PoolKind kind, const ServerOptions& options) {
+  if (kind == PoolKind::kJournaled) return WithJournal(options);
+  if (kind == PoolKind::kFronted) return WithFront(WithJournal(options));
+  return options;
+}
+
 }  // namespace
 
 // --- Servers
@@ -33,7 +49,7 @@ TestServer::TestServer(PoolKind kind, const ServerOptions& options) {
   if (kind == PoolKind::kPowerSafe) {
     StartProcess(options);
   } else {
-    auto server = Server::Open(kind == PoolKind::kJournaled ? WithJournal(options) : options);
+    auto server = Server::Open(OfKind(kind, options));
     if (!server.ok()) {
       ADD_FAILURE() << server.status().ToString();
       return;
@@ -158,7 +174,7 @@ std::unique_ptr<Client> E2eTest::Connect(const How& how) const {
 }
 
 std::string PoolName(const testing::TestParamInfo<PoolKind>& kind) {
-  constexpr const char* kNames[] = {"Dram", "File", "PowerSafe", "Journaled"};
+  constexpr const char* kNames[] = {"Dram", "File", "PowerSafe", "Journaled", "Fronted"};
   return kNames[static_cast<size_t>(kind.param)];
 }
 

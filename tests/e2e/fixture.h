@@ -23,6 +23,7 @@ enum class PoolKind {
   kFile,       // In this process: process-safe, no flush method.
   kPowerSafe,  // A separate process that takes an ordinary file for NVM: power-safe, server-flush.
   kJournaled,  // In this process, with a journal beside the pool: power-safe, server-flush.
+  kFronted,    // The same, with a front that is a file.
 };
 
 // ClientOptions of which a test names some and leaves the others out, without a warning.
@@ -100,12 +101,12 @@ class EveryPool : public E2eTest, public testing::WithParamInterface<PoolKind> {
 
 // Returns true if a power cut takes nothing from a pool of this kind. Then the shard flushes what clients place.
 [[nodiscard]] constexpr bool IsPowerSafe(PoolKind kind) {
-  return kind == PoolKind::kPowerSafe || kind == PoolKind::kJournaled;
+  return kind == PoolKind::kPowerSafe || kind == PoolKind::kJournaled || kind == PoolKind::kFronted;
 }
 
 [[nodiscard]] std::string PoolName(const testing::TestParamInfo<PoolKind>& kind);
 inline const auto kEveryPool =
-    testing::Values(PoolKind::kDram, PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled);
+    testing::Values(PoolKind::kDram, PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled, PoolKind::kFronted);
 
 // Returns bytes of all kinds, which follow from the seed.
 [[nodiscard]] std::string Bytes(uint64_t seed, size_t size);

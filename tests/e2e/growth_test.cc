@@ -393,7 +393,9 @@ class GrowthRestart : public Growth {
 };
 // The kinds of pools that outlive their server.
 INSTANTIATE_TEST_SUITE_P(E2e, GrowthRestart,
-                         testing::Values(PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled), PoolName);
+                         testing::Values(PoolKind::kFile, PoolKind::kPowerSafe, PoolKind::kJournaled,
+                                         PoolKind::kFronted),
+                         PoolName);
 
 TEST_P(GrowthRestart, RestartKeepsAllKeysAndGrowthContinues) {
   LiveAndDie([](std::unique_ptr<TestServer>& server) { server->Stop(); });

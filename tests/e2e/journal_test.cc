@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -111,6 +112,40 @@ TEST_F(JournalTest, NumbersOfTheJournalAreCounted) {
   EXPECT_TRUE(WaitUntil([&] { return server->stats().journal_checkpoints > before.journal_checkpoints; }));
   EXPECT_GT(server->stats().journal_checkpoint_at_ms, uint64_t{1'000'000'000'000});
   EXPECT_GT(InfoOf(*client).count("hold_p99_ns"), 0U);
+}
+
+TEST_F(JournalTest, FrontHoldsBeforeTheDisk) {
+  ServerOptions options = Options();
+  options.journal_front = Path("front");
+  std::ofstream(Path("front"), std::ios::binary) << std::string(options.shards * (512 << 10), '\0');
+  const auto server = Start(options);
+  const auto client = Connect();
+  EXPECT_EQ(server->durability(), "power-safe");
+  const ServerStats before = server->stats();
+  EXPECT_GT(before.journal_front_bytes, options.shards * 500'000ULL);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(client->Put("key", Bytes(i, 100)).ok());
+  const ServerStats after = server->stats();
+  EXPECT_EQ(after.journal_front_full_times, before.journal_front_full_times);
+  EXPECT_LT(after.journal_flushes, before.journal_flushes + 500) << "puts waited for the disk";
+  EXPECT_GE(server->activity().hold.count(), 900U);
+  // The disk gets it later.
+  EXPECT_TRUE(WaitUntil([&] { return server->stats().journal_front_used == 0; }));
+}
+
+TEST_F(JournalTest, FrontHasToFit) {
+  ServerOptions options = Options();
+  options.journal_front = Path("front");
+  ExpectFails(Server::Open(options).status(), Code::kNotFound, "front " + Path("front"));
+  std::ofstream(Path("front"), std::ios::binary) << std::string(4096, '\0');
+  ExpectFails(Server::Open(options).status(), Code::kInvalidArgument, "are needed");
+  fs::resize_file(Path("front"), options.shards * (1 << 20));
+  options.journal_interval = milliseconds(10);
+  ExpectFails(Server::Open(options).status(), Code::kInvalidArgument, "has no purpose");
+  options.journal_interval = {};
+  EXPECT_TRUE(Server::Open(options).ok());
+  options.pool = Path("plain");
+  options.journal.clear();
+  ExpectFails(Server::Open(options).status(), Code::kInvalidArgument, "needs a journal");
 }
 
 // Then no answer waits for the disk, and a power cut takes what came since.

@@ -249,6 +249,27 @@ TEST_F(ArchiverTest, JournalWithAnotherHistoryIsRefused) {
 }
 
 // A server ran without the archive.
+// The start stores several files after the gap.
+TEST_F(ArchiverTest, GapBeforeStoredRecordsIsTold) {
+  Begin(0, 0);
+  const Place found = Append(64, "archived");
+  Hold(found, 5);
+  ASSERT_TRUE(archiver_->Finish().ok());
+  archiver_.reset();
+  auto opened = Archiver::Open(Options(), {kArchivedIdentity});
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  Place at = found + 1024;
+  for (uint64_t epoch = 2; epoch <= 3; ++epoch) {
+    std::vector<std::byte> bytes(EntrySpace(8));
+    WriteBytes(bytes.data(), 64, std::vector<std::byte>(8));
+    (*opened)->Store(0, {at, at, epoch, 10 + epoch, bytes});
+    at += bytes.size();
+  }
+  ASSERT_TRUE((*opened)->Begin(0, found + 1024, at, true).ok());
+  EXPECT_EQ((*opened)->counts(0).gaps, 1U);
+  EXPECT_NE(Events().find("has a gap"), std::string::npos) << Events();
+}
+
 TEST_F(ArchiverTest, CheckpointBeyondTheArchiveIsAGap) {
   Begin(0, 0);
   Hold(Append(64, "text"), 1);

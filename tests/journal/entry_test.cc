@@ -148,6 +148,19 @@ TEST_F(EntryTest, MalformedEntryEndsTheParsing) {
   }
 }
 
+TEST_F(EntryTest, WholeEntriesAreCounted) {
+  std::vector<std::byte> stream(EntrySpace(20) + kZeroesSpace + EntrySpace(100));
+  WriteBytes(stream.data(), 0, std::vector<std::byte>(20));
+  WriteZeroes(stream.data() + EntrySpace(20), 64, 4096);
+  WriteBytes(stream.data() + EntrySpace(20) + kZeroesSpace, 64, std::vector<std::byte>(100));
+  EXPECT_EQ(WholeEntries(stream, 1 << 20), stream.size());
+  EXPECT_EQ(WholeEntries(stream, stream.size()), stream.size());
+  EXPECT_EQ(WholeEntries(stream, stream.size() - 1), EntrySpace(20) + kZeroesSpace);
+  EXPECT_EQ(WholeEntries(std::span(stream).first(EntrySpace(20) + 8), 1 << 20), EntrySpace(20));
+  EXPECT_EQ(WholeEntries(stream, EntrySpace(20) - 1), 0U);
+  EXPECT_EQ(WholeEntries({}, 100), 0U);
+}
+
 TEST_F(EntryTest, CutOffEntryIsNotVisited) {
   const Bytes first = BytesEntry(8, "a first entry of 30 bytes. . .");
   const Bytes stream = Joined({first, ZeroesEntry(64, 512)});

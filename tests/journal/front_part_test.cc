@@ -104,6 +104,44 @@ TEST_F(FrontPartTest, OtherPartsAreNotTaken) {
   EXPECT_EQ(FrontPart::Open(nvm_, kOffset, kSize, kRingIdentity).status().code(), Code::kCorruption);
 }
 
+TEST_F(FrontPartTest, ClearedPartIsBlank) {
+  const auto is_free = [&](const RingIdentity& identity) { return FrontPart::IsFree(nvm_, kOffset, kSize, identity); };
+  RingIdentity other = kRingIdentity;
+  other.secret[15] ^= 1;
+  EXPECT_TRUE(is_free(kRingIdentity));
+  FrontPart part = FrontPart::Format(nvm_, kOffset, kSize, kRingIdentity, 1, 0);
+  ASSERT_TRUE(Append(part, 0, 32));
+  EXPECT_FALSE(is_free(other));
+  // A Format or a Clear that was cut off.
+  nvm_.Store64(kOffset, 0);
+  EXPECT_TRUE(is_free(kRingIdentity));
+  EXPECT_FALSE(is_free(other));
+  FrontPart::Clear(nvm_, kOffset);
+  EXPECT_TRUE(is_free(other));
+  EXPECT_TRUE(IsZero(nvm_.Bytes(kOffset, sizeof(FrontHeader))));
+  EXPECT_TRUE(pool_.IsDurable(kOffset, sizeof(FrontHeader)));
+  EXPECT_EQ(FrontPart::Open(nvm_, kOffset, kSize, kRingIdentity).status().code(), Code::kNotFound);
+}
+
+// A process that is killed before its fence leaves its stores in the caches. The next one counts them as held.
+TEST_F(FrontPartTest, OpenMakesDurableWhatItFinds) {
+  FrontPart part = FrontPart::Format(nvm_, kOffset, kSize, kRingIdentity, 1, 0);
+  ASSERT_TRUE(Append(part, 0, 32));
+  int fences = 0;
+  pool_.before_fence = [&] {
+    if (++fences == 2) throw Crash();  // The first one is that of the bytes.
+  };
+  EXPECT_THROW((void)Append(part, 32, 64), Crash);
+  pool_.before_fence = nullptr;
+  CrashPool next(pool_.AfterProcessEnd([] { return false; }), nvm::Durability::kPowerSafe);
+  nvm::Writer writer(next);
+  ASSERT_FALSE(next.IsDurable(kOffset, sizeof(FrontHeader)));
+  const auto found = FrontPart::Open(writer, kOffset, kSize, kRingIdentity);
+  ASSERT_TRUE(found.ok());
+  ExpectHas(*found, 0, 96);
+  EXPECT_TRUE(next.IsDurable(kOffset, sizeof(FrontHeader)));
+}
+
 // --- Power cuts
 
 // A life of a part: appends, releases, and bytes that are left out. It ends at some fence. A restart finds all

@@ -63,6 +63,7 @@ void PoolLives::Break(const std::string& what) {
 bool PoolLives::Start() {
   auto opened = JournaledPool::Open({.pool = files_.pool(),
                                      .journal = files_.journal(),
+                                     .front = front_,
                                      .disk_in_memory = true,
                                      .archive = archive_.path().string(),
                                      .archive_event = [this](const std::string& line) { Break(line); }});
@@ -150,7 +151,11 @@ void PoolLives::Hold(uint32_t shard) {
   if (Fails()) return;
   nvm::Pool& pool = journaled_->OfShard(shard);
   const Place place = pool.place();
-  if (pool.AwaitHeld().ok()) account_.shards[shard].held = place;
+  if (!front_.empty()) {
+    pool.AskHeld(1);
+    held_by_front_ += pool.held() >= place ? 1 : 0;
+  }
+  if (pool.held() >= place || pool.AwaitHeld().ok()) account_.shards[shard].held = place;
 }
 
 void PoolLives::Close() {

@@ -28,6 +28,8 @@ class PoolLives {
   PoolLives(const PoolLives&) = delete;
   PoolLives& operator=(const PoolLives&) = delete;
 
+  // All later lives have this front.
+  void SetFront(const std::string& path) { front_ = path; }
   // Makes pool and journal.
   Status Make();
   // Removes both.
@@ -79,6 +81,8 @@ class PoolLives {
   // The first promise that was broken. Empty: none.
   [[nodiscard]] const std::string& broken() const { return broken_; }
   [[nodiscard]] uint64_t applied() const { return applied_; }
+  // How often the front held something at once.
+  [[nodiscard]] uint64_t held_by_front() const { return held_by_front_; }
 
  private:
   void Break(const std::string& what);
@@ -93,6 +97,7 @@ class PoolLives {
   [[nodiscard]] bool Fails() const { return !pool_ || journaled_->failed(); }
 
   SimulatedFiles& files_;
+  std::string front_;                          // Empty: the pool has no front.
   const TemporaryFolder archive_{"/dev/shm"};  // Not on the simulated disk: it keeps all that it got.
   Random random_{1};
   Account account_;
@@ -100,7 +105,8 @@ class PoolLives {
   JournaledPool* journaled_ = nullptr;
   std::unique_ptr<server::FormattedPool> pool_;
   std::string broken_;
-  uint64_t applied_ = 0;  // Bytes of rings that the starts applied.
+  uint64_t applied_ = 0;  // Bytes of rings and fronts that the starts applied.
+  uint64_t held_by_front_ = 0;
 };
 
 }  // namespace erda::journal

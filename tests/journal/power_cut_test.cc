@@ -2,8 +2,12 @@
 // checkpoints, in a clean close, and in the start after that. Errors come at each of these calls, too.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 
+#include "base/temporary_folder.h"
+#include "journal/front.h"
 #include "journal/pool_lives.h"
 #include "journal/simulated_files.h"
 
@@ -35,16 +39,21 @@ class PowerCutTest : public testing::Test {
     lives_.End();
     Cut();
     ASSERT_EQ(lives_.broken(), "");
-    disk_ = files_.Save();
+    disk_ = Save();
     account_ = lives_.account();
   }
+  struct Saved {
+    SimulatedFiles::Contents files;
+    std::string front;
+  };
+  [[nodiscard]] virtual Saved Save() const { return {files_.Save(), {}}; }
   void Cut() {
     files_.PowerCut();
     lives_.Reboot();
   }
-  void Restore(const SimulatedFiles::Contents& disk, const PoolLives::Account& account, uint64_t seed) {
+  virtual void Restore(const Saved& disk, const PoolLives::Account& account, uint64_t seed) {
     lives_.Reboot();
-    files_.Restore(disk, seed);
+    files_.Restore(disk.files, seed);
     lives_.SetAccount(account);
   }
   // One life of a server, from a pool that MakePool has made.
@@ -58,13 +67,17 @@ class PowerCutTest : public testing::Test {
     lives_.End();
   }
 
+  // `least`: the life has that many calls.
+  void CutALifeAndTheNextStart(uint64_t least);
+  void CutALifeThatBeginsWithAClosedPool();
+
   SimulatedFiles files_{1};
   PoolLives lives_{files_};
-  SimulatedFiles::Contents disk_;
+  Saved disk_;
   PoolLives::Account account_;
 };
 
-TEST_F(PowerCutTest, EveryCutOfALifeAndOfTheNextStart) {
+void PowerCutTest::CutALifeAndTheNextStart(uint64_t least) {
   MakePool();
   uint64_t first = 0;
   uint64_t both = 0;
@@ -76,7 +89,7 @@ TEST_F(PowerCutTest, EveryCutOfALifeAndOfTheNextStart) {
     Live();
     ended = !files_.off();
     Cut();
-    const SimulatedFiles::Contents left = files_.Save();
+    const Saved left = Save();
     const PoolLives::Account account = lives_.account();
     bool again = first % kSecondCuts == 0;
     for (uint64_t second = 0; again; second += kCallStep, ++both) {
@@ -94,21 +107,23 @@ TEST_F(PowerCutTest, EveryCutOfALifeAndOfTheNextStart) {
     Look();
     ASSERT_EQ(lives_.broken(), "");
   }
-  EXPECT_GT(first, 60U);
+  EXPECT_GT(first, least);
   EXPECT_GT(both, 15 * first / kSecondCuts / kCallStep);
   EXPECT_GT(lives_.applied(), 0U);
   RecordProperty("first", std::to_string(first));
   RecordProperty("both", std::to_string(both));
 }
 
+TEST_F(PowerCutTest, EveryCutOfALifeAndOfTheNextStart) { CutALifeAndTheNextStart(60); }
+
 // The superblock must say at any time whether the pool file has all of the pool.
-TEST_F(PowerCutTest, EveryCutOfALifeThatBeginsWithAClosedPool) {
+void PowerCutTest::CutALifeThatBeginsWithAClosedPool() {
   MakePool();
   Restore(disk_, account_, 0);
   Live();
   uint64_t ended = 0;
   Cut();
-  const SimulatedFiles::Contents closed = files_.Save();
+  const Saved closed = Save();
   const PoolLives::Account account = lives_.account();
   for (uint64_t call = 0; ended < 8; call += kCallStep) {
     ASSERT_LT(call, kCallsMax);
@@ -122,6 +137,36 @@ TEST_F(PowerCutTest, EveryCutOfALifeThatBeginsWithAClosedPool) {
     ASSERT_EQ(lives_.broken(), "");
   }
 }
+
+TEST_F(PowerCutTest, EveryCutOfALifeThatBeginsWithAClosedPool) { CutALifeThatBeginsWithAClosedPool(); }
+
+// The disk stops, and the front keeps what it got until the process knew. (front_part_test.cc cuts the front's stores.)
+class FrontedPowerCutTest : public PowerCutTest {
+ protected:
+  FrontedPowerCutTest() {
+    SetFront(std::string(PoolLives::kShards * Front::kPartBytesMin, '\0'));
+    lives_.SetFront(path_);
+  }
+  [[nodiscard]] Saved Save() const override {
+    std::ifstream file(path_, std::ios::binary);
+    return {files_.Save(), std::string(std::istreambuf_iterator<char>(file), {})};
+  }
+  void Restore(const Saved& disk, const PoolLives::Account& account, uint64_t seed) override {
+    PowerCutTest::Restore(disk, account, seed);
+    SetFront(disk.front);
+  }
+  void SetFront(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = (folder_ / "front").string();
+};
+
+TEST_F(FrontedPowerCutTest, EveryCutOfALifeAndOfTheNextStart) {
+  CutALifeAndTheNextStart(40);
+  EXPECT_GT(lives_.held_by_front(), 300U / kCallStep);
+}
+
+TEST_F(FrontedPowerCutTest, EveryCutOfALifeThatBeginsWithAClosedPool) { CutALifeThatBeginsWithAClosedPool(); }
 
 // The shards do not wait for the disk. So the checkpointer runs while records are written, and the stream always goes
 // beyond what is held.

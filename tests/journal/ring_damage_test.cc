@@ -37,7 +37,7 @@ TEST_F(RingDamageTest, DamageOfOneCheckpointCopyDoesNotBringAnEpochBack) {
     SCOPED_TRACE(copy);
     ASSERT_TRUE(Ring::Format(disk_, part_, kRingIdentity).ok());
     auto ring = Open();
-    ASSERT_TRUE(ring->BeginEpoch().ok());
+    ASSERT_TRUE(ring->BeginEpoch(ring->end()).ok());
     ASSERT_TRUE(ring->Write(0, OnePart(AsBytes("one ")), 0).ok());
     ASSERT_TRUE(AppendTo(*ring, AsBytes("two ")).ok());
     disk_.bytes()[part_.offset + copy * kDiskBlock] ^= std::byte{1};
@@ -173,7 +173,7 @@ TEST_F(RingDamageTest, AfterAFailureEachCallFailsAndNoneReachesTheDisk) {
     const uint64_t calls = disk.calls();
     const std::string first(status.message());
     for (const Status& later : {AppendTo(*ring, AsBytes("x")), ring->Checkpoint(4), ring->Checkpoint(0),
-                                ring->BeginEpoch(), ring->Flush(), ring->failure()}) {
+                                ring->BeginEpoch(ring->end()), ring->Flush(), ring->failure()}) {
       EXPECT_EQ(later.code(), Code::kInternal);
       EXPECT_EQ(later.message(), first);
     }

@@ -95,7 +95,7 @@ class RingLives {
     ++(ring_->end() < stream_.size() ? runs_.cuts_that_lost : runs_.cuts_that_kept);
     stream_.resize(ring_->end());
     const uint64_t before = ring_->epoch();
-    if (!ring_->BeginEpoch().ok()) return false;
+    if (!ring_->BeginEpoch(ring_->end()).ok()) return false;
     epoch_ = ring_->epoch();
     EXPECT_EQ(epoch_, before + 1);
     image_is_lost_ = false;
@@ -217,7 +217,7 @@ class RingLives {
     const std::byte byte{};
     EXPECT_EQ(ring_->Append(ring_->end(), OnePart(std::span(&byte, 1)), 0).ToString(), first);
     EXPECT_EQ(ring_->Checkpoint(ring_->checkpoint()).ToString(), first);
-    EXPECT_EQ(ring_->BeginEpoch().ToString(), first);
+    EXPECT_EQ(ring_->BeginEpoch(ring_->end()).ToString(), first);
     EXPECT_EQ(ring_->held(), held_);
     EXPECT_EQ(disk_.calls(), calls);
   }

@@ -159,7 +159,7 @@ TEST_F(RingTest, RecordOfAnEarlierEpochAfterTheEndIsNotTaken) {
   Plant(4, 8, 1, AsBytes("old!"));
   ring = Open();
   EXPECT_EQ(Visited(), "one ");
-  ASSERT_TRUE(ring->BeginEpoch().ok());
+  ASSERT_TRUE(ring->BeginEpoch(ring->end()).ok());
   EXPECT_EQ(ring->epoch(), 2U);
   ASSERT_TRUE(AppendTo(*ring, AsBytes("two ")).ok());
   ring = Open();
@@ -170,6 +170,44 @@ TEST_F(RingTest, RecordOfAnEarlierEpochAfterTheEndIsNotTaken) {
   ring = Open();
   EXPECT_EQ(Visited(), "");
   EXPECT_EQ(ring->end(), 8U);
+}
+
+// A front held the stream up to a later place, and the pool file has it. So no record ends there.
+TEST_F(RingTest, EpochBeginsAtALaterPlace) {
+  auto ring = Open();
+  ASSERT_TRUE(AppendTo(*ring, AsBytes("one ")).ok());
+  ASSERT_TRUE(ring->Checkpoint(4).ok());
+  ASSERT_TRUE(ring->BeginEpoch(64).ok());
+  EXPECT_EQ(ring->end(), 64U);
+  EXPECT_EQ(ring->held(), 64U);
+  EXPECT_EQ(ring->checkpoint(), 64U);
+  // A record of the earlier epoch, as a cut may have left it.
+  Plant(3, 64, 1, AsBytes("old!"));
+  ring = Open();
+  EXPECT_EQ(Visited(), "");
+  EXPECT_EQ(ring->end(), 64U);
+  EXPECT_EQ(ring->epoch(), 2U);
+  EXPECT_FALSE(ring->has_front());
+  ASSERT_TRUE(ring->NameFront().ok());
+  ASSERT_TRUE(AppendTo(*ring, AsBytes("two ")).ok());
+  ring = Open();
+  EXPECT_EQ(Visited(), "two ");
+  EXPECT_TRUE(ring->has_front());
+  ASSERT_TRUE(ring->BeginEpoch(ring->end()).ok());
+  EXPECT_FALSE(Open()->has_front());
+}
+
+TEST_F(RingTest, FrontIsNamedInBothCheckpoints) {
+  for (const uint64_t copy : {0, 1}) {
+    ASSERT_TRUE(Ring::Format(disk_, part_, kRingIdentity).ok());
+    auto ring = Open();
+    EXPECT_FALSE(ring->has_front());
+    ASSERT_TRUE(ring->NameFront().ok());
+    disk_.bytes()[part_.offset + copy * kDiskBlock] ^= std::byte{1};
+    ring = Open();
+    EXPECT_TRUE(ring->has_front());
+    EXPECT_EQ(ring->epoch(), 1U);
+  }
 }
 
 TEST_F(RingTest, SameEpochGoesOnAfterARestartThatKeepsTheStream) {
@@ -186,7 +224,7 @@ TEST_F(RingTest, SameEpochGoesOnAfterARestartThatKeepsTheStream) {
 TEST_F(RingTest, EpochsBeginOnce) {
   for (uint64_t epoch = 2; epoch < 6; ++epoch) {
     auto ring = Open();
-    ASSERT_TRUE(ring->BeginEpoch().ok());
+    ASSERT_TRUE(ring->BeginEpoch(ring->end()).ok());
     EXPECT_EQ(ring->epoch(), epoch);
     disk_.PowerCut();
     ring = Open();

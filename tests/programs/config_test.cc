@@ -79,6 +79,7 @@ const std::map<std::string, std::string> kValues = {{"pool", "'dram:'"},
                                                     {"nvm-write-latency-ns", "150"},
                                                     {"journal", "'/srv/journal,size=8M'"},
                                                     {"journal-memory", "'/dev/shm/erda'"},
+                                                    {"journal-front", "'/dev/dax1.0'"},
                                                     {"journal-on-tmpfs", "true"},
                                                     {"archive", "'/srv/archive'"},
                                                     {"polling", "'sleep'"}};

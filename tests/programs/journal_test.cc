@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "programs/fixture.h"
@@ -56,6 +57,24 @@ TEST_F(JournalProgramTest, PowerCutLosesNothing) {
     server->Signal(SIGKILL);
     (void)server->Wait();
     Reboot();
+  }
+}
+
+// The front has what the disk lacks.
+TEST_F(JournalProgramTest, PowerCutLosesNothingThatTheFrontHas) {
+  std::ofstream(Path("front"), std::ios::binary) << std::string(4 << 20, '\0');
+  const Words flags = Flags({"--journal-front", Path("front")});
+  StopServer(*StartServer(flags));
+  for (int life = 0; life < 3; ++life) {
+    const auto server = StartServer(flags);
+    for (int before = 0; before < life; ++before) {
+      EXPECT_EQ(Cli({"get", "key" + std::to_string(before)}).out, "value" + std::to_string(before) + "\n");
+    }
+    ExpectFine(Cli({"put", "key" + std::to_string(life), "value" + std::to_string(life)}));
+    server->Signal(SIGKILL);
+    (void)server->Wait();
+    Reboot();
+    ExpectRefused(ServerWith(Flags({"--pool", Pool(), "--listen", Address()})), 2, "has a front");
   }
 }
 

@@ -78,6 +78,12 @@ void AddJournal(CLI::App& app, ServerOptions& options) {
       ->type_name("FOLDER")
       ->capture_default_str()
       ->group("Journal");
+  app.add_option(
+         "--journal-front", options.journal_front,
+         "A small NVM in front of the journal, so that answers do not wait for the disk. The address is /dev/daxX.Y, a "
+         "file on a DAX file system, or pmr: and the PCI resource of an NVMe disk's persistent memory region")
+      ->type_name("ADDRESS")
+      ->group("Journal");
   AddJournalOnTmpfs(app, options.journal_on_tmpfs);
   app.add_option(
          "--archive", options.archive,

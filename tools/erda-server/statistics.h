@@ -196,6 +196,15 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
     {"erda_archive_gaps_total", "", "counter",
      "Gaps that the server left in the archive since its start. Only a new base copy can be restored beyond one.",
      [](const ServerStats& stats) -> uint64_t { return stats.archive_gaps; }},
+    {"erda_journal_front_bytes", "", "gauge",
+     "Size of the small NVM in front of the journal. 0: the journal has no front.",
+     [](const ServerStats& stats) -> uint64_t { return stats.journal_front_bytes; }},
+    {"erda_journal_front_used_bytes", "", "gauge",
+     "Bytes that the small NVM in front of the journal holds and the disk does not.",
+     [](const ServerStats& stats) -> uint64_t { return stats.journal_front_used; }},
+    {"erda_journal_front_full_total", "", "counter",
+     "Times that the small NVM in front of the journal had no room, so that answers had to wait for the disk. Many mean that the disk is slower than the puts; a larger front helps in peaks.",
+     [](const ServerStats& stats) -> uint64_t { return stats.journal_front_full_times; }},
 };
 // clang-format on
 

@@ -34,7 +34,8 @@ class _Options(ctypes.Structure):
                 ("on_event", _OnEvent), ("on_event_user", c_void_p), ("spin_us", c_int64),
                 ("nvm_write_latency_ns", c_int64), ("sync_ms", c_int64), ("grow_to", c_uint64),
                 ("populate", c_int), ("journal_on_tmpfs", c_int), ("journal", c_char_p), ("journal_size", c_uint64),
-                ("journal_interval_ms", c_int64), ("journal_memory", c_char_p), ("archive", c_char_p)]
+                ("journal_interval_ms", c_int64), ("journal_memory", c_char_p), ("journal_front", c_char_p),
+                ("archive", c_char_p)]
 
 
 class _Limits(ctypes.Structure):
@@ -52,7 +53,8 @@ _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegate
            "sync_failures", "synced_at_ms", "flips_undone", "journal_stream_bytes", "journal_held_bytes",
            "journal_bytes_written", "journal_flushes", "journal_ring_bytes", "journal_ring_used", "journal_checkpoints",
            "journal_checkpoint_at_ms", "journal_interval_ms", "journal_full_times", "journals_failed",
-           "archive_bytes_written", "archive_waiting_bytes", "archives_failing", "archive_gaps")
+           "archive_bytes_written", "archive_waiting_bytes", "archives_failing", "archive_gaps", "journal_front_bytes",
+           "journal_front_used", "journal_front_full_times")
 # tools/statistics/generate: end
 
 

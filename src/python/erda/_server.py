@@ -72,7 +72,7 @@ class Server:
                  sync_ms: Optional[int] = None, populate: bool = False,
                  journal: Optional[str] = None, journal_size: Optional[int] = None,
                  journal_interval_ms: Optional[int] = None, journal_memory: Optional[str] = None,
-                 journal_on_tmpfs: bool = False, archive: Optional[str] = None,
+                 journal_front: Optional[str] = None, journal_on_tmpfs: bool = False, archive: Optional[str] = None,
                  on_event: Optional[Callable[[str], object]] = None,
                  on_damage: Optional[Callable[[Optional[bytes]], object]] = None) -> None:
         from . import _native_server  # Imported here, so that clients need no server library.
@@ -89,7 +89,7 @@ class Server:
         self._server = _native_server.Serving(
             pool, [listen] if isinstance(listen, str) else list(listen), on_event=on_event, on_damage=on_damage,
             texts={"token_file": token_file, "journal": journal, "journal_memory": journal_memory,
-                   "archive": archive},
+                   "journal_front": journal_front, "archive": archive},
             times={"spin_us": spin_us, "nvm_write_latency_ns": nvm_write_latency_ns, "sync_ms": sync_ms,
                    "journal_interval_ms": journal_interval_ms},
             numbers={"pool_size": size, "shards": shards, "region_size": region_size, "segment_size": segment_size,

@@ -38,6 +38,9 @@ void ControlMemory::CountJournal(const nvm::JournalCounts& counts) {
   counters_.Set(Counter::kJournalCheckpoints, counts.checkpoints);
   counters_.Set(Counter::kJournalCheckpointAt, counts.checkpoint_at_ms);
   counters_.Set(Counter::kJournalsFailed, counts.failed ? 1 : 0);
+  counters_.Set(Counter::kJournalFrontBytes, counts.front_bytes);
+  counters_.Set(Counter::kJournalFrontUsed, counts.front_used_bytes);
+  counters_.Set(Counter::kJournalFrontFullTimes, counts.front_full_times);
   counters_.Set(Counter::kArchiveBytesWritten, counts.archive_bytes_written);
   counters_.Set(Counter::kArchiveWaiting, counts.archive_waiting_bytes);
   counters_.Set(Counter::kArchivesFailing, counts.archive_failing ? 1 : 0);

@@ -65,7 +65,10 @@ void ExpiryClock::StandBefore(uint64_t deadline) {
   judged_.insert(std::ranges::upper_bound(judged_, deadline), deadline);
 }
 
-void ExpiryClock::LetGo(uint64_t deadline) { judged_.erase(std::ranges::lower_bound(judged_, deadline)); }
+void ExpiryClock::LetGo(uint64_t deadline) {
+  judged_.erase(std::ranges::lower_bound(judged_, deadline));
+  stands_ = stands_ && !judged_.empty();
+}
 
 void ExpiryClock::Close() { Note(Raise()); }
 

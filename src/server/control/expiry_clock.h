@@ -47,7 +47,9 @@ class ExpiryClock {
   [[nodiscard]] bool stands() const { return stands_; }
   // Returns true if the deadline has not passed only because the word stands before an earlier one, or before the same
   // one. Requires: HasPassed has just returned false for it.
-  [[nodiscard]] bool IsOverdue(uint64_t deadline) const { return stands_ && time_.Passed(deadline); }
+  [[nodiscard]] bool IsOverdue(uint64_t deadline) const {
+    return stands_ && next_judged() <= deadline && time_.Passed(deadline);
+  }
   // Returns the deadline before which the word stands, or would stand.
   [[nodiscard]] uint64_t next_judged() const { return judged_.empty() ? UINT64_MAX : judged_.front(); }
   // Sets the note to the word, which nobody raises any more. The caller makes the note persistent.

@@ -42,6 +42,10 @@ Result<OpenedPool> OpenPoolOf(const ServerOptions& options, std::function<void(c
     return Status(Code::kInvalidArgument,
                   "archive " + options.archive + " needs a journal: only a pool with a journal has an archive");
   }
+  if (options.journal.empty() && !options.journal_front.empty()) {
+    return Status(Code::kInvalidArgument,
+                  "front " + options.journal_front + " needs a journal, and the pool has no journal");
+  }
   if (options.journal.empty()) {
     auto pool = FormattedPool::Open(FileOf(options), WishOf(options));
     if (!pool.ok()) return pool.status();
@@ -66,6 +70,7 @@ Result<OpenedPool> OpenPoolOf(const ServerOptions& options, std::function<void(c
   auto opened = journal::JournaledPool::Open({.pool = options.pool,
                                               .journal = options.journal,
                                               .memory = options.journal_memory,
+                                              .front = options.journal_front,
                                               .disk_in_memory = options.journal_on_tmpfs,
                                               .interval = options.journal_interval,
                                               .archive = options.archive,

@@ -74,6 +74,27 @@ TEST_F(HeldLaterTest, TimeIsExactIfTheDiskIsFastEnough) {
   }
 }
 
+// The disk is slow. A put waits for it that a version with the deadline 100 has decided. A version with an earlier
+// deadline does not wait for that put, so nobody may look for it there.
+TEST_F(HeldLaterTest, DeadlineBeforeThatOfAJudgedVersionIsNotOverdue) {
+  const ServerTime time = ServerTime::From(clock_, 0, 0, kAhead * 1000);
+  ExpiryClock expiry(nvm_, 0, control_, time, kAhead);
+  expiry.Begin();
+  expiry.StandBefore(100);
+  clock_.now += Nanoseconds(150 * kMilli);
+  EXPECT_FALSE(expiry.HasPassed(50)) << "the disk does not have the note";
+  EXPECT_TRUE(expiry.stands());
+  EXPECT_FALSE(expiry.IsOverdue(50));
+  EXPECT_TRUE(expiry.IsOverdue(100));
+  EXPECT_TRUE(expiry.IsOverdue(120));
+  pool_->HoldAll();
+  EXPECT_TRUE(expiry.HasPassed(50));
+  EXPECT_FALSE(expiry.HasPassed(100));
+  expiry.LetGo(100);
+  EXPECT_FALSE(expiry.stands());
+  EXPECT_TRUE(expiry.HasPassed(100));
+}
+
 TEST_F(HeldLaterTest, NumberIsBelowALimitThatTheDiskHas) {
   VersionNumbers numbers(nvm_, 0);
   numbers.Begin(0);
