@@ -31,6 +31,9 @@ void AddRun(CLI::App& app, erda::crash::HarnessSettings& settings) {
                      "harness removes the image, as a reboot does");
   journal->needs(memory);
   memory->needs(journal);
+  app.add_option("--journal-front", settings.machine.front,
+                 "A file that is the front of the journal. Its old content is lost")
+      ->needs(journal);
   app.add_option("--sync", settings.machine.sync, "The server's --sync");
   AddNumber<uint64_t>(app, "--rounds", settings.rounds, 1, 1'000'000'000, "default 20");
   AddNumber<uint64_t>(app, "--minutes", settings.minutes, 0, 1'000'000,

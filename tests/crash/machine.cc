@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "lab/device.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr const char* kPoolSize = "256M";
 constexpr const char* kJournaledPoolSize = "64M";
 constexpr const char* kJournalSize = "10M";
+// So small that the disk sometimes has to help.
+constexpr uint64_t kFrontBytes = 1 << 20;
 
 }  // namespace
 
@@ -33,6 +36,10 @@ void Machine::NewPool() {
     fs::remove(settings_.journal, error);
     for (const auto& file : fs::directory_iterator(settings_.memory)) fs::remove(file);
   }
+  if (!settings_.front.empty()) {
+    fs::remove(settings_.front, error);
+    std::ofstream(settings_.front, std::ios::binary) << std::string(kFrontBytes, '\0');
+  }
   // PMEM_IS_PMEM_FORCE makes a file count as NVM for every other pool. The server then flushes the values of clients.
   random_.Chance(0.5) && !has_journal() ? setenv("PMEM_IS_PMEM_FORCE", "1", 1) : unsetenv("PMEM_IS_PMEM_FORCE");
 }
@@ -48,6 +55,7 @@ void Machine::StartProcess() {
     command.insert(command.end(), {"--journal", fmt::format("{},size={}", settings_.journal, kJournalSize),
                                    "--journal-memory", settings_.memory, "--journal-on-tmpfs"});
   }
+  if (!settings_.front.empty()) command.insert(command.end(), {"--journal-front", settings_.front});
   if (!settings_.sync.empty()) command.insert(command.end(), {"--sync", settings_.sync});
   server_ = std::make_unique<Process>(command);
 }

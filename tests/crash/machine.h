@@ -31,7 +31,8 @@ struct MachineSettings {
   // all that it has may be removed.
   std::string journal;
   std::string memory;
-  std::string sync;  // the server's --sync, or nothing
+  std::string front;  // With a journal: a file that is its front, or nothing.
+  std::string sync;   // the server's --sync, or nothing
 };
 
 // Each function throws Trouble if it fails.
@@ -56,9 +57,9 @@ class Machine {
   // Starts a server on the existing pool. Kills some of the servers while they recover it.
   void Restart();
   // Like Restart, after the machine has lost its memory. The disk has all that the server wrote there: no kill of a
-  // process takes the kernel's cache of the disk. Some of the kills meanwhile take the memory again. Returns false if
-  // nothing was lost, since the last server had stopped cleanly.
-  // REQUIRES: no server runs, and no client has the lost memory mapped.
+  // process takes the kernel's cache of the disk. A front has all that was stored there. Some of the kills meanwhile
+  // take the memory again. Returns false if nothing was lost, since the last server had stopped cleanly. REQUIRES: no
+  // server runs, and no client has the lost memory mapped.
   bool RestartWithoutMemory();
   // Ends the server by a signal, SIGKILL or SIGTERM.
   void End(int signal);

@@ -52,8 +52,8 @@ def all_steps(logs, scratch, jobs, lab):
                                                  env={"ERDA_QUICKSTART_RECORDS": "2000"}), needs=("build",)),
         # Steps that wait more than they work run beside the builds.
         Step("crash", "Servers and clients killed; nothing is lost",
-             commands([["tools/crash-test", "--rounds", "40"], ["tools/crash-test", "--journal", "--rounds", "6"]],
-                      timeout=600), needs=("build",), after=("quickstart",), lane="waits"),
+             commands([["tools/crash-test", "--rounds", "40"], ["tools/crash-test", "--journal", "--rounds", "6"],
+                       ["tools/crash-test", "--journal", "--front", "--rounds", "6"]], timeout=600), needs=("build",), after=("quickstart",), lane="waits"),
         Step("packages", "Debian packages, in a clean Debian",
              command("tests/install/packages", scratch / "packages", timeout=1200,
                      env={"ERDA_PACKAGES_PRESET": "test"}), needs=("build",), lane="waits"),
