@@ -23,7 +23,7 @@ InstantGets::Outcome InstantGets::GetNow(std::string_view key, VersionedView* fo
     return Outcome::kNo;
   }
   if (key.empty() || key.size() > format::kKeyBytesMax) return Outcome::kNo;
-  const uint64_t key_hash = HashKey(key, pool.hash_seed);
+  const uint64_t key_hash = HashKeyInPlace(key, pool.hash_seed);
   Link& link = connections_.links().OfKey(key_hash);
   if (!link.up() || connections_.links().HasChunks()) return Outcome::kNo;
   const auto located = locations_.Find(link, key_hash);
