@@ -1,4 +1,4 @@
-// The comparison of logs in front of one store: what each of the two programs does.
+// Compares the logs that can stand in front of a store. Each of the two programs does so for its own store.
 #pragma once
 
 #include <cstdint>

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/file_io.h"
 #include "base/file_system.h"
 #include "base/server_time.h"
-#include "journal/apply.h"
 #include "nvm/pool_file.h"
 
 namespace erda::journal {
@@ -19,21 +17,9 @@ namespace erda::journal {
 namespace {
 
 constexpr uint64_t kSuperblocksBytes = format::kShardRecordsOffset;
-// The most memory that one shard's stream gets.
-constexpr uint64_t kStreamMemoryMax = 64 << 20;
 constexpr Nanoseconds kLazy = std::chrono::milliseconds(100);
 // A shard that waits for room looks again after this time in any case.
 constexpr Nanoseconds kRoomLook = std::chrono::milliseconds(10);
-
-// A stream's memory is not more than half of its ring. A checkpoint is due when one of the two is half full.
-uint64_t StreamCapacity(const RingFileHeader& header) {
-  return std::min(std::bit_floor(header.part_bytes / 2), kStreamMemoryMax);
-}
-
-ImageShape ShapeOf(const JournalOptions& options, const format::Superblock& superblock, const RingFileHeader& header) {
-  return {superblock.uuid, superblock.geometry.pool_size, superblock.geometry.shards, StreamCapacity(header),
-          options.memory};
-}
 
 Result<format::FoundSuperblock> ReadSuperblock(const std::string& path, int fd, uint64_t size) {
   std::vector<std::byte> front(std::min(size, kSuperblocksBytes));
@@ -97,77 +83,21 @@ Result<std::unique_ptr<JournaledPool>> JournaledPool::Open(JournalOptions option
     if (!front.ok()) return front.status();
     pool->front_ = *std::move(front);
   }
-  std::vector<Ring> opened;
-  Status status = pool->OpenArchive();
-  if (status.ok()) status = pool->FindImage(&opened);
-  if (status.code() == Code::kNotFound) status = pool->MakeImage(&opened);
-  if (status.ok()) status = pool->MakeShards(std::move(opened));
+  if (auto status = pool->OpenArchive(); !status.ok()) return status;
+  auto started = Starting({pool->options_, pool->superblock_, pool->clean_, pool->file_, pool->rings_,
+                           pool->front_.get(), pool->archiver_.get()})
+                     .Run();
+  if (!started.ok()) return started.status();
+  pool->image_ = std::move(started->image);
+  pool->start_ = started->how;
+  Status status = pool->MakeShards(std::move(started->rings));
   if (status.ok()) status = pool->StartThreads();
   if (!status.ok()) return status;
   return pool;
 }
 
-Result<std::vector<Ring>> JournaledPool::OpenRings(const Visit& visit) {
-  std::vector<Ring> rings;
-  for (uint32_t shard = 0; shard < superblock_.geometry.shards; ++shard) {
-    auto ring = Ring::Open(rings_.disk(), rings_.part(shard), rings_.identity(shard),
-                           [&visit, shard](const Record& record) { return visit(shard, record); });
-    if (!ring.ok()) {
-      return Status(ring.status().code(), InJournal(std::string(ring.status().message())));
-    }
-    rings.push_back(*std::move(ring));
-  }
-  return rings;
-}
-
-// A pool that was closed cleanly needs no front. It may have been made blank since.
-Status JournaledPool::TakeFront(const std::vector<Ring>& rings) {
-  const bool needed = !clean_ && std::ranges::any_of(rings, &Ring::has_front);
-  if (!front_) {
-    return needed ? nvm::InPath(options_.pool, Code::kInvalidArgument,
-                                "has a front, a small NVM that may have its newest bytes; name it, or the server would "
-                                "lose them")
-                  : Status();
-  }
-  std::vector<RingIdentity> shards;
-  for (uint32_t shard = 0; shard < rings.size(); ++shard) shards.push_back(rings_.identity(shard));
-  return front_->Take(shards, needed);
-}
-
-// First each part is made for the ring's epoch. Then the ring names it, before it holds anything that the disk does
-// not.
-Status JournaledPool::NameFront(std::vector<Ring>* rings) {
-  if (!front_) return {};
-  for (uint32_t shard = 0; shard < rings->size(); ++shard) {
-    Ring& ring = (*rings)[shard];
-    if (ring.has_front()) continue;
-    front_->Format(rings_.identity(shard), ring.epoch(), ring.end());
-    if (auto status = ring.NameFront(); !status.ok()) return status;
-  }
-  return {};
-}
-
-Result<Place> JournaledPool::VisitFront(const Ring& ring, uint32_t shard, const Visit& visit) {
-  if (!front_ || clean_ || !ring.has_front()) return ring.end();
-  const auto found = front_->AfterRing(shard, ring.epoch(), ring.end());
-  if (!found.ok()) return Status(found.status().code(), InJournal(std::string(found.status().message())));
-  Place at = ring.end();
-  for (std::span<const std::byte> bytes = *found; !bytes.empty();) {
-    const uint64_t size = WholeEntries(bytes, kRecordBytesMax);
-    if (size == 0) return Status(Code::kCorruption, InJournal("the front has no entry at place " + std::to_string(at)));
-    // Nobody knows when the bytes came: after the last record, and before now.
-    const Record record{at, ring.end(), ring.epoch(), ServerTime::WallMicros(), bytes.first(size)};
-    if (auto status = visit(shard, record); !status.ok()) return status;
-    bytes = bytes.subspan(size);
-    at += size;
-  }
-  return at;
-}
-
 Status JournaledPool::OpenArchive() {
   if (options_.archive.empty()) return {};
-  std::vector<RingIdentity> shards;
-  for (uint32_t shard = 0; shard < superblock_.geometry.shards; ++shard) shards.push_back(rings_.identity(shard));
   auto opened = Archiver::Open({.folder = options_.archive,
                                 .changed =
                                     [this] {
@@ -175,116 +105,9 @@ Status JournaledPool::OpenArchive() {
                                       TellShards();
                                     },
                                 .event = options_.archive_event},
-                               std::move(shards));
+                               rings_.identities());
   if (!opened.ok()) return opened.status();
   archiver_ = *std::move(opened);
-  return {};
-}
-
-Status JournaledPool::BeginArchive(const std::vector<Ring>& rings, const std::vector<Place>* ends) {
-  if (!archiver_) return {};
-  for (uint32_t shard = 0; shard < rings.size(); ++shard) {
-    const Place end = ends == nullptr ? rings[shard].end() : (*ends)[shard];
-    Status status = archiver_->Begin(shard, rings[shard].checkpoint(), end, ends != nullptr);
-    if (!status.ok()) return status;
-  }
-  return {};
-}
-
-Status JournaledPool::FindImage(std::vector<Ring>* rings) {
-  // Then the file has all of the pool. Its server was killed before it could remove the image, or never served.
-  if (clean_) {
-    Status status = Image::Remove(options_.memory, superblock_.uuid);
-    return status.ok() ? Status(Code::kNotFound) : status;
-  }
-  auto image = Image::Open(ShapeOf(options_, superblock_, rings_.header()));
-  if (!image.ok()) return image.status();
-  // An earlier process may have died before a superblock was on the disk. SyncSuperblocks relies on the older copy.
-  if (auto status = file_.Sync(); !status.ok()) return status;
-  auto opened = OpenRings([this](uint32_t shard, const Record& record) {
-    if (archiver_) archiver_->Note(shard, record);
-    return Status();
-  });
-  if (!opened.ok()) return opened.status();
-  if (auto status = TakeFront(*opened); !status.ok()) return status;
-  bool older = false;
-  for (uint32_t shard = 0; shard < opened->size(); ++shard) {
-    const Ring& ring = (*opened)[shard];
-    if (ring.has_front()) {
-      if (auto status = front_->CheckEpoch(shard, ring.epoch()); !status.ok()) return status;
-    }
-    const auto stream = Stream::Open((*image)->StreamMemory(shard), superblock_.uuid, shard);
-    if (!stream.ok()) return stream.status();
-    const RingLife life = stream->life();
-    const bool fits = life == RingLife{rings_.header().secret, ring.epoch()} &&
-                      stream->released() <= ring.checkpoint() && ring.end() <= stream->end() &&
-                      (!ring.has_front() || front_->part(shard).end() <= stream->end());
-    older |= life.secret == rings_.header().secret && life.epoch < ring.epoch();
-    if (!fits && !older) {
-      return {Code::kInvalidArgument, "the image of pool " + options_.pool + " in " + options_.memory +
-                                          " is of another journal than " + options_.journal +
-                                          ", or of a later state of it. If that is meant, remove the two files " +
-                                          "of the image; then the server goes on with what the disk has"};
-    }
-  }
-  // A server that ran since, with another folder for its image, has begun an epoch. All that was acknowledged is on the
-  // disk, so this image is not needed.
-  if (older) {
-    if (auto status = (*image)->Remove(); !status.ok()) return status;
-    return Status(Code::kNotFound);
-  }
-  if (auto status = NameFront(&*opened); !status.ok()) return status;
-  if (auto status = BeginArchive(*opened, nullptr); !status.ok()) return status;
-  image_ = *std::move(image);
-  *rings = *std::move(opened);
-  start_.had_image = true;
-  return {};
-}
-
-// The file first. Then the checkpoints say that the rings have nothing more. After a power cut meanwhile, the next
-// start does the same again (J1).
-Status JournaledPool::MakeImage(std::vector<Ring>* rings) {
-  const uint64_t size = superblock_.geometry.pool_size;
-  const int fd = file_.fd();
-  const Visit apply = [&](uint32_t shard, const Record& record) {
-    start_.bytes_applied += record.bytes.size();
-    if (auto status = ApplyToFile(record.bytes, fd, size); !status.ok()) return status;
-    if (archiver_) archiver_->Store(shard, record);
-    return Status();
-  };
-  auto opened = OpenRings(apply);
-  if (!opened.ok()) return opened.status();
-  for (const Ring& ring : *opened) {
-    if (auto status = ring.CheckEnd(); !status.ok()) {
-      return {status.code(), InJournal(std::string(status.message()))};
-    }
-  }
-  if (auto status = TakeFront(*opened); !status.ok()) return status;
-  std::vector<Place> ends;
-  for (uint32_t shard = 0; shard < opened->size(); ++shard) {
-    const auto end = VisitFront((*opened)[shard], shard, apply);
-    if (!end.ok()) return end.status();
-    ends.push_back(*end);
-  }
-  if (auto status = file_.Sync(); !status.ok()) return status;
-  // Before the checkpoints below: after them only the archive has these records.
-  if (auto status = BeginArchive(*opened, &ends); !status.ok()) return status;
-  auto image = Image::Create(ShapeOf(options_, superblock_, rings_.header()));
-  if (!image.ok()) return image.status();
-  image_ = *std::move(image);
-  const std::span<std::byte> bytes = image_->pool().view().bytes;
-  if (auto status = ReadRange(fd, "pool " + options_.pool, 0, bytes); !status.ok()) return status;
-  for (uint32_t shard = 0; shard < opened->size(); ++shard) {
-    Ring& ring = (*opened)[shard];
-    if (auto status = ring.Checkpoint(ring.end()); !status.ok()) return status;
-    if (auto status = ring.BeginEpoch(ends[shard]); !status.ok()) return status;
-    const auto stream = Stream::Format(image_->StreamMemory(shard), superblock_.uuid, shard, ring.end(),
-                                       {rings_.header().secret, ring.epoch()});
-    if (!stream.ok()) return stream.status();
-  }
-  if (auto status = NameFront(&*opened); !status.ok()) return status;
-  image_->MarkReady();
-  *rings = *std::move(opened);
   return {};
 }
 

@@ -22,40 +22,16 @@
 #include "journal/front.h"
 #include "journal/health.h"
 #include "journal/image.h"
+#include "journal/journal_options.h"
 #include "journal/ring_file.h"
 #include "journal/ring_writer.h"
 #include "journal/shard_front.h"
+#include "journal/starting.h"
 #include "journal/stream.h"
 #include "journal/synced_file.h"
 #include "nvm/pool.h"
 
 namespace erda::journal {
-
-struct JournalOptions {
-  std::string pool;     // An ordinary file.
-  std::string journal;  // The file of the rings.
-  // The folder of the image, in a tmpfs.
-  std::string memory = "/dev/shm";
-  // A small NVM in front of the journal, as nvm::OpenFront takes it. Empty: none.
-  std::string front{};
-  // Files in memory are accepted in place of a disk, and any file in place of a front. For tests.
-  bool disk_in_memory = false;
-  // 0: every answer waits until a power cut cannot undo what it tells. Otherwise no answer waits, and the disk gets the
-  // streams at this interval, or when memory gets short.
-  Nanoseconds interval{0};
-  // The folder of an archive. Empty: no archive.
-  std::string archive{};
-  // A line about the archive. Any thread calls it.
-  std::function<void(const std::string&)> archive_event = [](const std::string&) {};
-  // The disk has failed. Called once, by any thread.
-  std::function<void(const Status&)> failed = [](const Status&) {};
-};
-
-// How a journaled pool was found when it was opened.
-struct JournalStart {
-  bool had_image = false;      // An earlier server left the memory.
-  uint64_t bytes_applied = 0;  // Of the rings and the front, without an image.
-};
 
 class JournaledPool final : public nvm::Pool {
  public:
@@ -104,28 +80,9 @@ class JournaledPool final : public nvm::Pool {
   };
 
   JournaledPool(JournalOptions options, UniqueFd file, const format::FoundSuperblock& found, RingFile rings);
-  // Opens the image of an earlier process if it fits the rings.
-  Status FindImage(std::vector<Ring>* rings);
-  // Brings the pool file up to the end of the rings, and makes an image of it.
-  Status MakeImage(std::vector<Ring>* rings);
-  // Finds the front's parts. Returns an error if the rings need a front that is not there.
-  Status TakeFront(const std::vector<Ring>& rings);
-  // Opens all rings. visit: called for each record of each shard.
-  using Visit = std::function<Status(uint32_t shard, const Record& record)>;
-  Result<std::vector<Ring>> OpenRings(const Visit& visit);
   Status OpenArchive();
-  // Has the rings name the front.
-  Status NameFront(std::vector<Ring>* rings);
-  // Visits the bytes of the front that follow the end of the ring. Returns the place of their end, or that of the ring.
-  Result<Place> VisitFront(const Ring& ring, uint32_t shard, const Visit& visit);
-  // The archive learns where the rings begin and end. `ends`: it has got their records, and what a front has, up to
-  // these places. Null: the streams in memory have them.
-  Status BeginArchive(const std::vector<Ring>& rings, const std::vector<Place>* ends);
   Status MakeShards(std::vector<Ring> rings);
   Status StartThreads();
-  [[nodiscard]] std::string InJournal(const std::string& what) const {
-    return "journal " + options_.journal + ": " + what;
-  }
   void AskCheckpoint();
   // Brings all that is held into the archive.
   Status FinishArchive();

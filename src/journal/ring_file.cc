@@ -132,4 +132,10 @@ RingPart RingPartOf(const RingFileHeader& header, uint32_t shard) {
   return {kPartsOffset + shard * header.part_bytes, header.part_bytes};
 }
 
+std::vector<RingIdentity> RingFile::identities() const {
+  std::vector<RingIdentity> identities;
+  for (uint32_t shard = 0; shard < header_.shards; ++shard) identities.push_back(identity(shard));
+  return identities;
+}
+
 }  // namespace erda::journal

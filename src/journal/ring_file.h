@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "erda/status.h"
 #include "format/check.h"
@@ -73,6 +74,8 @@ class RingFile {
   // REQUIRES: shard < shards.
   [[nodiscard]] RingPart part(uint32_t shard) const { return RingPartOf(header_, shard); }
   [[nodiscard]] RingIdentity identity(uint32_t shard) const { return {header_.uuid, header_.secret, shard}; }
+  // Those of all shards.
+  [[nodiscard]] std::vector<RingIdentity> identities() const;
   [[nodiscard]] const RingFileHeader& header() const { return header_; }
 
  private:

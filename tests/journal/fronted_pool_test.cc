@@ -6,9 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/bytes.h"
-#include "base/temporary_folder.h"
-#include "journal/journaled_pool.h"
+#include "journal/journaled_pool_fixture.h"
 #include "nvm/writer.h"
 #include "server/pool/formatted_pool.h"
 
@@ -17,26 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class FrontedPoolTest : public testing::Test {
+class FrontedPoolTest : public JournaledPoolFixture {
  protected:
-  static constexpr uint64_t kPoolBytes = 4 << 20;
-  static constexpr uint32_t kShards = 2;
-  static constexpr uint64_t kJournalBytes = (kShards * RingFile::kPartBytesMin) + 8192;
-
   void SetUp() override {
-    auto made = server::FormattedPool::Make({.path = Path("pool"), .size = kPoolBytes}, {kPoolBytes, kShards}, true);
-    ASSERT_TRUE(made.ok()) << made.status().ToString();
-    superblock_ = (*made)->superblock();
-    ASSERT_TRUE((*made)->MarkOpen().ok());
-    made->reset();
-    const Status status =
-        JournaledPool::CreateJournal(Path("journal"), superblock_, kJournalBytes, {.in_memory = true});
-    ASSERT_TRUE(status.ok()) << status.ToString();
+    JournaledPoolFixture::SetUp();
     MakeFront("front");
   }
-  ~FrontedPoolTest() override { (void)Image::Remove("/dev/shm", superblock_.uuid); }
-
-  [[nodiscard]] std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   void MakeFront(const std::string& name) const {
     std::ofstream(Path(name), std::ios::binary) << std::string(kShards * Front::kPartBytesMin, '\0');
   }
@@ -56,28 +40,16 @@ class FrontedPoolTest : public testing::Test {
     EXPECT_EQ(status.code(), code) << status.ToString();
     EXPECT_NE(status.message().find(part), std::string::npos) << status.ToString();
   }
-  void Reboot() { ASSERT_TRUE(Image::Remove("/dev/shm", superblock_.uuid).ok()); }
   // The disk loses what it got between the two calls.
   void KeepDisk() const { fs::copy_file(Path("journal"), Path("kept"), fs::copy_options::overwrite_existing); }
   void LoseDisk() const { fs::copy_file(Path("kept"), Path("journal"), fs::copy_options::overwrite_existing); }
-
-  // Writes into the log's part of the pool, as a shard does, and has the medium hold it. Returns false if that takes
-  // the disk.
-  static bool Put(JournaledPool& pool, uint32_t shard, uint64_t number, const std::string& text) {
+  // Has the medium hold the text at once. Returns false if that takes the disk.
+  static bool PutHeld(JournaledPool& pool, uint32_t shard, uint64_t number, const std::string& text) {
+    Put(pool, shard, number, text);
     nvm::Pool& of_shard = pool.OfShard(shard);
-    nvm::Writer writer(of_shard);
-    writer.Write(At(shard, number), AsBytes(text));
-    writer.Persist(At(shard, number), text.size());
     of_shard.AskHeld(1);
     return of_shard.held() == of_shard.place();
   }
-  static uint64_t At(uint32_t shard, uint64_t number) { return kPoolBytes / 2 + shard * (1 << 20) + number * 64; }
-  static std::string Get(const JournaledPool& pool, uint32_t shard, uint64_t number, size_t size) {
-    return std::string(AsString(pool.bytes().subspan(At(shard, number), size)));
-  }
-
-  const TemporaryFolder folder_;
-  format::Superblock superblock_{};
 };
 
 TEST_F(FrontedPoolTest, RebootFindsWhatOnlyTheFrontHas) {
@@ -91,7 +63,7 @@ TEST_F(FrontedPoolTest, RebootFindsWhatOnlyTheFrontHas) {
       }
       EXPECT_EQ(pool->start().bytes_applied > 0, boot > 1);
       KeepDisk();
-      EXPECT_TRUE(Put(*pool, boot % kShards, boot, "boot" + std::to_string(boot))) << "the front holds it at once";
+      EXPECT_TRUE(PutHeld(*pool, boot % kShards, boot, "boot" + std::to_string(boot))) << "the front holds it at once";
     }
     LoseDisk();
     Reboot();
@@ -106,7 +78,7 @@ TEST_F(FrontedPoolTest, KilledServerLeavesMemoryAndFront) {
     if (life > 1) {
       EXPECT_EQ(Get(*pool, 0, life - 1, 4), "life");
     }
-    EXPECT_TRUE(Put(*pool, 0, life, "life"));
+    EXPECT_TRUE(PutHeld(*pool, 0, life, "life"));
   }
   Reboot();
   const auto pool = MustOpen();
@@ -120,7 +92,7 @@ TEST_F(FrontedPoolTest, FrontIsUsedAgainAndAgain) {
   {
     const auto pool = MustOpen();
     ASSERT_NE(pool, nullptr);
-    for (int i = 0; i < 40'000; ++i) by_front += Put(*pool, 0, i % 1000, std::to_string(100'000 + i)) ? 1 : 0;
+    for (int i = 0; i < 40'000; ++i) by_front += PutHeld(*pool, 0, i % 1000, std::to_string(100'000 + i)) ? 1 : 0;
     ASSERT_TRUE(pool->AwaitHeld().ok());
   }
   EXPECT_GT(by_front, 1000U);
@@ -133,7 +105,7 @@ TEST_F(FrontedPoolTest, FrontIsUsedAgainAndAgain) {
 }
 
 TEST_F(FrontedPoolTest, JournalNeedsItsFront) {
-  ASSERT_TRUE(Put(*MustOpen(), 0, 1, "held"));
+  ASSERT_TRUE(PutHeld(*MustOpen(), 0, 1, "held"));
   ExpectRefuses("", Code::kInvalidArgument, "has a front");
   MakeFront("other");
   ExpectRefuses("other", Code::kInvalidArgument, "are in another front");
@@ -150,7 +122,7 @@ TEST_F(FrontedPoolTest, KilledServerMayGetAFront) {
   {
     const auto pool = MustOpen("");
     ASSERT_NE(pool, nullptr);
-    Put(*pool, 0, 1, "disk");
+    PutHeld(*pool, 0, 1, "disk");
     ASSERT_TRUE(pool->AwaitHeld().ok());
   }
   {
@@ -158,7 +130,7 @@ TEST_F(FrontedPoolTest, KilledServerMayGetAFront) {
     ASSERT_NE(pool, nullptr);
     EXPECT_TRUE(pool->start().had_image);
     KeepDisk();
-    EXPECT_TRUE(Put(*pool, 0, 2, "front"));
+    EXPECT_TRUE(PutHeld(*pool, 0, 2, "front"));
   }
   LoseDisk();
   Reboot();
@@ -177,7 +149,7 @@ TEST_F(FrontedPoolTest, CleanCloseFreesTheFront) {
     auto pool = server::FormattedPool::Take(std::move(opened), {}, {.shards = 0});
     ASSERT_TRUE(pool.ok()) << pool.status().ToString();
     ASSERT_TRUE((*pool)->MarkOpen().ok());
-    EXPECT_TRUE(Put(*journaled, 0, 1, "closed"));
+    EXPECT_TRUE(PutHeld(*journaled, 0, 1, "closed"));
     ASSERT_TRUE((*pool)->MarkClosed().ok());
   }
   const std::string zeroes(kShards * Front::kPartBytesMin, '\0');
@@ -198,9 +170,9 @@ TEST_F(FrontedPoolTest, DiskThatLiedIsNoticed) {
     KeepDisk();
     // The front begins again at what the disk holds.
     std::string most(60'000, 'x');
-    for (int i = 0; i < 20; ++i) Put(*pool, 0, 0, most);
+    for (int i = 0; i < 20; ++i) PutHeld(*pool, 0, 0, most);
     ASSERT_TRUE(pool->AwaitHeld().ok());
-    ASSERT_TRUE(Put(*pool, 0, 1, "after"));
+    ASSERT_TRUE(PutHeld(*pool, 0, 1, "after"));
   }
   LoseDisk();
   Reboot();
@@ -221,7 +193,7 @@ TEST_F(FrontedPoolTest, FrontThatIsHalfMadeIsTaken) {
   }
   const auto pool = MustOpen();
   ASSERT_NE(pool, nullptr);
-  EXPECT_TRUE(Put(*pool, 1, 1, "put"));
+  EXPECT_TRUE(PutHeld(*pool, 1, 1, "put"));
 }
 
 // It has this journal's secret, and another one was used since.
@@ -229,7 +201,7 @@ TEST_F(FrontedPoolTest, FrontOfAnEarlierTimeIsRefused) {
   ASSERT_NE(MustOpen(), nullptr);
   fs::copy_file(Path("front"), Path("old"));
   Reboot();
-  ASSERT_TRUE(Put(*MustOpen(), 0, 1, "held"));
+  ASSERT_TRUE(PutHeld(*MustOpen(), 0, 1, "held"));
   ExpectRefuses("old", Code::kInvalidArgument, "is of another time of the journal");
   Reboot();
   ExpectRefuses("old", Code::kInvalidArgument, "is of another time of the journal");
@@ -242,14 +214,7 @@ TEST_F(FrontedPoolTest, FrontOfAnEarlierTimeIsRefused) {
 TEST_F(FrontedPoolTest, CleanPoolLeavesTheFrontOfAnotherAlone) {
   std::string bytes(kShards * Front::kPartBytesMin, 'x');
   std::ofstream(Path("front"), std::ios::binary) << bytes;
-  {
-    std::fstream file(Path("pool"), std::ios::binary | std::ios::in | std::ios::out);
-    format::Superblock clean = superblock_;
-    clean.generation += 10;
-    clean.clean = 1;
-    clean.crc = format::SuperblockCrc(clean);
-    file.write(reinterpret_cast<const char*>(&clean), sizeof(clean));
-  }
+  MarkClean();
   ExpectRefuses("front", Code::kInvalidArgument, "it is not empty");
   std::ifstream file(Path("front"), std::ios::binary);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), bytes);

@@ -15,8 +15,8 @@
 
 #include "base/bytes.h"
 #include "base/random.h"
-#include "base/temporary_folder.h"
 #include "base/writes_fail.h"
+#include "journal/journaled_pool_fixture.h"
 #include "nvm/writer.h"
 #include "server/pool/formatted_pool.h"
 
@@ -25,25 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class JournaledPoolTest : public testing::Test {
+class JournaledPoolTest : public JournaledPoolFixture {
  protected:
-  static constexpr uint64_t kPoolBytes = 4 << 20;
-  static constexpr uint32_t kShards = 2;
-  static constexpr uint64_t kJournalBytes = (kShards * RingFile::kPartBytesMin) + 8192;
-
-  void SetUp() override {
-    auto made = server::FormattedPool::Make({.path = Path("pool"), .size = kPoolBytes}, {kPoolBytes, kShards}, true);
-    ASSERT_TRUE(made.ok()) << made.status().ToString();
-    superblock_ = (*made)->superblock();
-    ASSERT_TRUE((*made)->MarkOpen().ok());  // As the server does before its shards write.
-    made->reset();
-    const Status status =
-        JournaledPool::CreateJournal(Path("journal"), superblock_, kJournalBytes, {.in_memory = true});
-    ASSERT_TRUE(status.ok()) << status.ToString();
-  }
-  ~JournaledPoolTest() override { (void)Image::Remove("/dev/shm", superblock_.uuid); }
-
-  [[nodiscard]] std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   [[nodiscard]] JournalOptions Options() const {
     return {.pool = Path("pool"), .journal = Path("journal"), .disk_in_memory = true};
   }
@@ -52,18 +35,6 @@ class JournaledPoolTest : public testing::Test {
     EXPECT_TRUE(pool.ok()) << pool.status().ToString();
     return pool.ok() ? *std::move(pool) : nullptr;
   }
-  // A reboot takes the memory, and leaves the files.
-  void Reboot() { ASSERT_TRUE(Image::Remove("/dev/shm", superblock_.uuid).ok()); }
-  // Writes the text into the log's part of the pool, as a shard does.
-  static void Put(JournaledPool& pool, uint32_t shard, uint64_t number, const std::string& text) {
-    nvm::Writer writer(pool.OfShard(shard));
-    writer.Write(At(shard, number), AsBytes(text));
-    writer.Persist(At(shard, number), text.size());
-  }
-  static uint64_t At(uint32_t shard, uint64_t number) { return kPoolBytes / 2 + shard * (1 << 20) + number * 64; }
-  static std::string Get(const JournaledPool& pool, uint32_t shard, uint64_t number, size_t size) {
-    return std::string(AsString(pool.bytes().subspan(At(shard, number), size)));
-  }
   std::string InFile(uint32_t shard, uint64_t number, size_t size) const {
     std::ifstream file(Path("pool"), std::ios::binary);
     file.seekg(static_cast<std::streamoff>(At(shard, number)));
@@ -71,9 +42,6 @@ class JournaledPoolTest : public testing::Test {
     file.read(text.data(), static_cast<std::streamsize>(size));
     return text;
   }
-
-  const TemporaryFolder folder_;
-  format::Superblock superblock_{};
 };
 
 TEST_F(JournaledPoolTest, KilledServerLeavesItsMemory) {
@@ -193,14 +161,7 @@ TEST_F(JournaledPoolTest, MemoryOfAPoolThatWasClosedIsRemoved) {
     ASSERT_TRUE(pool->nvm::Pool::Sync().ok());
   }
   ASSERT_TRUE(Image::Open({superblock_.uuid, kPoolBytes, kShards, 0}).ok());
-  {
-    std::fstream file(Path("pool"), std::ios::binary | std::ios::in | std::ios::out);
-    format::Superblock clean = superblock_;
-    clean.generation += 10;
-    clean.clean = 1;
-    clean.crc = format::SuperblockCrc(clean);
-    file.write(reinterpret_cast<const char*>(&clean), sizeof(clean));
-  }
+  MarkClean();
   const auto pool = MustOpen(Options());
   ASSERT_NE(pool, nullptr);
   EXPECT_FALSE(pool->start().had_image);

@@ -18,7 +18,7 @@ The model covers:
 
     Its use (src/journal/shard_front.cc): from which place it appends, and what counts as held.
 
-    The start (src/journal/journaled_pool.cc): the ring first, then the bytes of the part. Then the ring begins an epoch
+    The start (src/journal/starting.cc): the ring first, then the bytes of the part. Then the ring begins an epoch
     at the end of both, and the part is made again. Then the ring names the front, before the front holds anything.
 
 The model checks:

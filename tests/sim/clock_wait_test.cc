@@ -1,5 +1,4 @@
 // The shard's clock stands before the deadline of a version while a put is not done that the version has decided.
-#include <cstring>
 #include <optional>
 
 #include "base/hand_clock.h"
@@ -127,16 +126,7 @@ TEST_F(ClockWaitTest, IncrementAfterTheDeadlineWaitsUntilTheClockGoesOn) {
 class HeldClockWaitTest : public ClockWaitTest {
  protected:
   void SetUp() override {
-    auto made =
-        server::FormattedPool::Open({"dram:", kPoolBytes, Nanoseconds(0)}, {kPoolBytes, 1, 64 << 10, 16 << 10, 0});
-    ASSERT_TRUE(made.ok()) << made.status().ToString();
-    server::CrashPool::Image pool(kPoolBytes / sizeof(uint64_t));
-    std::memcpy(pool.data(), (*made)->pool().bytes().data(), kPoolBytes);
-    auto medium = std::make_unique<server::CrashPool>(
-        server::CrashPool::Images{pool, pool, std::make_shared<server::StreamDisk>(1)}, nvm::Durability::kPowerSafe);
-    disk_ = medium.get();
-    medium_ = std::move(medium);
-    Serve({format::FlushMethod::kServerFlush, format::FlushMethod::kServerFlush});
+    ASSERT_NO_FATAL_FAILURE(ServeWithJournal());
     MakeClients();
     disk_->HoldAll();
   }
@@ -154,9 +144,6 @@ class HeldClockWaitTest : public ClockWaitTest {
       return done();
     });
   }
-
-  static constexpr uint64_t kPoolBytes = 4 << 20;
-  server::CrashPool* disk_ = nullptr;
 };
 
 TEST_F(HeldClockWaitTest, VersionDoesNotExpireBeforeThePutThatItDecidedIsHeld) {

@@ -1,6 +1,5 @@
 // A shard on a pool with a journal: what it answers, and what readers see, before the disk holds it and after.
 #include <algorithm>
-#include <cstring>
 
 #include "server/crash_pool.h"
 #include "sim/ports.h"
@@ -9,24 +8,13 @@ namespace erda::sim {
 namespace {
 
 using client::Engine;
-using format::FlushMethod;
 
 class HoldTest : public PortsTest {
  protected:
-  static constexpr uint64_t kPoolBytes = 4 << 20;
   static constexpr uint32_t kSlots = 4;
 
   void SetUp() override {
-    auto made =
-        server::FormattedPool::Open({"dram:", kPoolBytes, Nanoseconds(0)}, {kPoolBytes, 1, 64 << 10, 16 << 10, 0});
-    ASSERT_TRUE(made.ok()) << made.status().ToString();
-    server::CrashPool::Image pool(kPoolBytes / sizeof(uint64_t));
-    std::memcpy(pool.data(), (*made)->pool().bytes().data(), kPoolBytes);
-    auto medium = std::make_unique<server::CrashPool>(
-        server::CrashPool::Images{pool, pool, std::make_shared<server::StreamDisk>(1)}, nvm::Durability::kPowerSafe);
-    disk_ = medium.get();
-    medium_ = std::move(medium);
-    Serve({FlushMethod::kServerFlush, FlushMethod::kServerFlush});
+    ASSERT_NO_FATAL_FAILURE(ServeWithJournal());
     disk_->HoldAll();
   }
 
@@ -82,7 +70,6 @@ class HoldTest : public PortsTest {
   }
   using Codes = std::vector<Code>;
 
-  server::CrashPool* disk_ = nullptr;
   Codes codes_;  // The outcomes, in the order in which they came.
 };
 

@@ -1,11 +1,17 @@
 #include "sim/ports.h"
 
+#include <cstring>
+#include <utility>
+
 #include "base/bytes.h"
 #include "format/hello.h"
 
 namespace erda::sim {
 
 namespace {
+
+constexpr uint64_t kPoolBytes = 4 << 20;
+constexpr format::GeometryWish kWish{kPoolBytes, 1, 64 << 10, 16 << 10, 0};
 
 std::string AddressOf(size_t port) { return "sim:port" + std::to_string(port); }
 
@@ -28,10 +34,21 @@ PortsTest::PortsTest(bool windows, bool nic_writes) : network_(1, Tracing(&doorb
   shard_options_.clock = &network_;
 }
 
+void PortsTest::ServeWithJournal() {
+  auto made = server::FormattedPool::Open({"dram:", kPoolBytes, Nanoseconds(0)}, kWish);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  server::CrashPool::Image pool(kPoolBytes / sizeof(uint64_t));
+  std::memcpy(pool.data(), (*made)->pool().bytes().data(), kPoolBytes);
+  auto medium = std::make_unique<server::CrashPool>(
+      server::CrashPool::Images{pool, pool, std::make_shared<server::StreamDisk>(1)}, nvm::Durability::kPowerSafe);
+  disk_ = medium.get();
+  medium_ = std::move(medium);
+  Serve({format::FlushMethod::kServerFlush, format::FlushMethod::kServerFlush});
+}
+
 void PortsTest::Serve(const std::array<format::FlushMethod, kPorts>& flush_methods) {
-  const format::GeometryWish wish{4 << 20, 1, 64 << 10, 16 << 10, 0};
-  auto pool = medium_ ? server::FormattedPool::Take(std::move(medium_), {}, wish)
-                      : server::FormattedPool::Open({"dram:", 4 << 20, Nanoseconds(0)}, wish);
+  auto pool = medium_ ? server::FormattedPool::Take(std::move(medium_), {}, kWish)
+                      : server::FormattedPool::Open({"dram:", kPoolBytes, Nanoseconds(0)}, kWish);
   ASSERT_TRUE(pool.ok()) << pool.status().ToString();
   pool_ = *std::move(pool);
   std::vector<server::Port> ports;

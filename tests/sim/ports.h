@@ -11,6 +11,7 @@
 
 #include "client/engine.h"
 #include "fabric/sim/network.h"
+#include "server/crash_pool.h"
 #include "server/pool/formatted_pool.h"
 #include "server/shard.h"
 
@@ -23,6 +24,8 @@ class PortsTest : public testing::Test {
   explicit PortsTest(bool windows = false, bool nic_writes = false);
   void SetUp() override { Serve({}); }
   void Serve(const std::array<format::FlushMethod, kPorts>& flush_methods);
+  // Serves a pool with a journal, whose disk is disk_.
+  void ServeWithJournal();
 
   // Makes a client on that port. Its fabric has the name `name`.
   std::unique_ptr<client::Engine> MakeClient(const std::string& name, size_t port, PutPath path = PutPath::kReserve,
@@ -44,6 +47,7 @@ class PortsTest : public testing::Test {
   server::ShardOptions shard_options_;
   // If not null, Serve uses this pool and not "dram:".
   std::unique_ptr<nvm::Pool> medium_;
+  server::CrashPool* disk_ = nullptr;
   std::vector<std::string> doorbells_;
   fabric::SimNetwork network_;
   std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;
