@@ -110,7 +110,7 @@ Status Archiver::Begin(uint32_t number, Place checkpoint, Place end, bool stored
     place = end;
   }
   shard.marks.Begin(place);
-  shard.archived.store(place, std::memory_order_release);
+  shard.archived.store(place, std::memory_order_relaxed);  // There are no other threads yet.
   return {};
 }
 
@@ -156,7 +156,7 @@ Status Archiver::Finish() {
 
 ArchiveCounts Archiver::counts(uint32_t number) const {
   const Shard& shard = *shards_[number];
-  const Place archived = shard.archived.load(std::memory_order_acquire);
+  const Place archived = shard.archived.load(std::memory_order_relaxed);  // The marks may be behind it.
   return {.bytes_written = shard.bytes_written.load(std::memory_order_relaxed),
           .waiting_bytes = std::max(shard.marks.end(), archived) - archived,
           .gaps = shard.gaps.load(std::memory_order_relaxed),
@@ -201,7 +201,7 @@ bool Archiver::Look(Shard& shard, bool asked, bool finishing) {
     const Place skipped = shard.marks.end();
     LeaveGap(shard, shard.archived.load(std::memory_order_relaxed), skipped);
     shard.marks.Begin(skipped);
-    shard.archived.store(skipped, std::memory_order_release);
+    shard.archived.store(skipped, std::memory_order_release);  // As in WriteFile: an attempt has read the bytes.
     return true;
   }
   const bool due = asked || end - archived >= shard.file_bytes || Now() - *shard.first_at >= options_.age;

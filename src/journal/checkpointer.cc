@@ -121,7 +121,8 @@ bool Checkpointer::IsFull() const {
 CheckpointSteps::Places Checkpointer::Held() const {
   CheckpointSteps::Places places;
   for (const auto& source : sources_) {
-    // Pairs with the release of the writer: the disk holds these bytes (J6). The archiver's has been there, too.
+    // Pairs with the release of the writer: the disk holds these bytes (J6). And with that of the archiver: it has read
+    // the bytes that the shard may soon overwrite.
     const Place held = source.writer->held().load(std::memory_order_acquire);
     const Place most = source.archived == nullptr ? held : source.archived->load(std::memory_order_acquire);
     places.push_back(std::min(held, most));

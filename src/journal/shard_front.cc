@@ -39,7 +39,7 @@ bool ShardFront::HoldAll() {
     if (!fits && !was_full_) full_times_.fetch_add(1, std::memory_order_relaxed);
     was_full_ = !fits;
     if (!fits) return false;
-    end_.store(end, std::memory_order_release);
+    end_.store(end, std::memory_order_relaxed);
   }
   if (part_.used() > part_.capacity() / kPartForRecord) ask_disk_();
   return true;

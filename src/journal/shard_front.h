@@ -32,8 +32,8 @@ class ShardFront {
   bool HoldAll();
   // The place up to which the front holds the stream. The disk may hold more.
   [[nodiscard]] Place end() const {
-    // Pairs with the release in HoldAll: the bytes are durable before anybody counts this place as held.
-    return end_.load(std::memory_order_acquire);
+    // The shard's thread stores it, and answers because of it. Others only look at the number.
+    return end_.load(std::memory_order_relaxed);
   }
 
   [[nodiscard]] uint64_t bytes() const { return part_.capacity(); }

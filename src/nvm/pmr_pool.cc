@@ -78,7 +78,7 @@ class PmrPool final : public Pool {
   [[nodiscard]] MemoryView view() const override { return {bytes_, fd_.get(), -1}; }
   [[nodiscard]] bool created() const override { return false; }
   [[nodiscard]] bool is_device() const override { return true; }
-  [[nodiscard]] bool failed() const override { return failed_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool failed() const override { return failed_.load(std::memory_order_relaxed); }
   void RemoveIfCreated() override {}
   Status Widen(uint64_t /*kept*/, uint64_t /*size*/) override {
     return {Code::kInvalidArgument, "a persistent memory region keeps its size"};
@@ -89,7 +89,7 @@ class PmrPool final : public Pool {
   void Drain() override {
     DrainStores();
     if (reads_region_) (void)region_.Load(0);
-    if (!pmr::Works(registers_.Load(pmr::kPmrSts))) failed_.store(true, std::memory_order_release);
+    if (!pmr::Works(registers_.Load(pmr::kPmrSts))) failed_.store(true, std::memory_order_relaxed);
   }
 
   Mapped region_;
@@ -97,7 +97,7 @@ class PmrPool final : public Pool {
   const bool reads_region_;
   UniqueFd fd_;
   UniqueFd lock_;
-  std::atomic<bool> failed_ = false;
+  std::atomic<bool> failed_ = false;  // Several threads may use the region. The flag orders nothing else.
 };
 
 // Splits /sys/.../resource4_wc into the path without _wc, and the 4. Returns no number if the name is another one.

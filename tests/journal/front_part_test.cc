@@ -214,6 +214,39 @@ TEST(FrontPartCutTest, RestartFindsAllThatWasHeldAndNothingElse) {
   EXPECT_GT(with_bytes, 1000);
 }
 
+// A part that is half cleared has no bytes, and belongs to nobody.
+TEST(FrontPartCutTest, ClearThatIsCutLeavesAFreePart) {
+  int free_parts = 0;
+  for (uint64_t cut = 0; cut < 2; ++cut) {
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      CrashPool pool(kPoolBytes);
+      nvm::Writer nvm(pool);
+      FrontPart part = FrontPart::Format(nvm, kOffset, kSize, kRingIdentity, 1, 0);
+      const std::vector<std::byte> bytes = StreamBytes(0, 64);
+      const std::span<const std::byte> all[] = {bytes};
+      ASSERT_TRUE(part.Append(0, all));
+      uint64_t fences = 0;
+      pool.before_fence = [&] {
+        if (fences++ == cut) throw Crash();
+      };
+      EXPECT_THROW(FrontPart::Clear(nvm, kOffset), Crash);
+      pool.before_fence = nullptr;
+      Random random(seed);
+      CrashPool after(pool.AfterPowerCut(random, 0.5));
+      nvm::Writer writer(after);
+      const auto left = FrontPart::Open(writer, kOffset, kSize, kRingIdentity);
+      if (left.ok()) {
+        EXPECT_EQ(cut, 0U) << "the magic number goes first";
+        EXPECT_EQ(left->Read().bytes, bytes) << "nothing else has changed";
+      } else {
+        EXPECT_TRUE(FrontPart::IsFree(writer, kOffset, kSize, kRingIdentity));
+        ++free_parts;
+      }
+    }
+  }
+  EXPECT_GT(free_parts, 50);
+}
+
 // The part is empty until Format has come to its end, whatever stood there.
 TEST(FrontPartCutTest, FormatThatIsCutLeavesNoBytes) {
   for (uint64_t cut = 0; cut < 3; ++cut) {

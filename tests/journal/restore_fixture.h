@@ -17,39 +17,25 @@
 
 #include "base/bytes.h"
 #include "base/server_time.h"
-#include "base/temporary_folder.h"
 #include "journal/archive_folder.h"
 #include "journal/base_copy.h"
-#include "journal/journaled_pool.h"
+#include "journal/journaled_pool_fixture.h"
 #include "journal/restore.h"
 #include "nvm/writer.h"
 #include "server/pool/formatted_pool.h"
 
 namespace erda::journal {
 
-inline constexpr uint64_t kPoolSize = 4 << 20;
-inline constexpr uint32_t kShardCount = 2;
 inline constexpr uint64_t kCells = 16;
 inline constexpr uint64_t kCellBytes = 4096;
-inline constexpr uint64_t kRingsBytes = (kShardCount * RingFile::kPartBytesMin) + 8192;
 
-class RestoreTest : public testing::Test {
+class RestoreTest : public JournaledPoolFixture {
  protected:
-  RestoreTest() {
+  void SetUp() override {
+    JournaledPoolFixture::SetUp();
     std::filesystem::create_directory(Path("archive"));
-    auto made = server::FormattedPool::Make({.path = Path("pool"), .size = kPoolSize}, {kPoolSize, kShardCount}, true);
-    EXPECT_TRUE(made.ok()) << made.status().ToString();
-    superblock_ = (*made)->superblock();
-    EXPECT_TRUE((*made)->MarkOpen().ok());  // As the server does before its shards write.
-    made->reset();
-    EXPECT_TRUE(JournaledPool::CreateJournal(Path("journal"), superblock_, kRingsBytes, {.in_memory = true}).ok());
-  }
-  ~RestoreTest() override {
-    pool_.reset();
-    Reboot();
   }
 
-  [[nodiscard]] std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   void Open(const std::string& archive = "archive") {
     auto pool = JournaledPool::Open({.pool = Path("pool"),
                                      .journal = Path("journal"),
@@ -64,15 +50,13 @@ class RestoreTest : public testing::Test {
   }
   // The process is killed. Its memory stays.
   void Kill() { pool_.reset(); }
-  // A power cut takes the memory.
-  void Reboot() { EXPECT_TRUE(Image::Remove("/dev/shm", superblock_.uuid).ok()); }
   // All that the disk holds goes to the archive, and the pool file has all.
   void Finish() {
     const Status status = pool_->Sync(0, pool_->size());
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
 
-  static uint64_t At(uint32_t shard, uint64_t cell) { return kPoolSize / 2 + (shard * kCells + cell) * kCellBytes; }
+  static uint64_t At(uint32_t shard, uint64_t cell) { return kPoolBytes / 2 + (shard * kCells + cell) * kCellBytes; }
   // A put: its shard flushes it, and it is acknowledged.
   void Put(uint32_t shard, uint64_t cell, const std::string& text) {
     nvm::Pool& pool = pool_->OfShard(shard);
@@ -101,7 +85,7 @@ class RestoreTest : public testing::Test {
             .archive = Path("archive"),
             .pool = Path(to),
             .journal = Path(to + ".journal"),
-            .journal_size = kRingsBytes,
+            .journal_size = kJournalBytes,
             .until_us = until_us,
             .disk_in_memory = true};
   }
@@ -145,9 +129,7 @@ class RestoreTest : public testing::Test {
     return events_;
   }
 
-  const TemporaryFolder folder_;
   const TemporaryFolder memory_{"/dev/shm"};
-  format::Superblock superblock_{};
   std::mutex mutex_;
   std::string events_;
   std::unique_ptr<JournaledPool> pool_;

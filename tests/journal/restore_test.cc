@@ -64,12 +64,12 @@ TEST_F(RestoreTest, RestoredPoolNeedsRecoveryAndHasAJournalOfItsOwn) {
 // Many lives, which end by a kill or a power cut. The archive has all that was ever put, without a gap.
 TEST_F(RestoreTest, KillsAndPowerCutsLeaveNoGap) {
   Random random(1);
-  std::array<std::array<std::string, kCells>, kShardCount> expected;
+  std::array<std::array<std::string, kCells>, kShards> expected;
   Open();
   ASSERT_TRUE(BackUp().ok());
   for (int life = 0; life < 12; ++life) {
     for (int i = 0; i < 60; ++i) {
-      const auto shard = static_cast<uint32_t>(random.Uniform(kShardCount));
+      const auto shard = static_cast<uint32_t>(random.Uniform(kShards));
       const uint64_t cell = random.Uniform(kCells);
       expected[shard][cell] = std::to_string(life) + "/" + std::to_string(i);
       Put(shard, cell, expected[shard][cell]);
@@ -78,7 +78,7 @@ TEST_F(RestoreTest, KillsAndPowerCutsLeaveNoGap) {
     Kill();
     if (random.Chance(0.5)) Reboot();
     Open();
-    for (uint32_t shard = 0; shard < kShardCount; ++shard) {
+    for (uint32_t shard = 0; shard < kShards; ++shard) {
       for (uint64_t cell = 0; cell < kCells; ++cell) ASSERT_EQ(Cell(shard, cell), expected[shard][cell]) << life;
     }
   }
@@ -87,7 +87,7 @@ TEST_F(RestoreTest, KillsAndPowerCutsLeaveNoGap) {
   EXPECT_GT(ArchiveFiles(0).size(), 4U);
   const auto pool = Restore("new");
   ASSERT_TRUE(pool);
-  for (uint32_t shard = 0; shard < kShardCount; ++shard) EXPECT_EQ(Cells(*pool, shard), Cells(*pool_, shard));
+  for (uint32_t shard = 0; shard < kShards; ++shard) EXPECT_EQ(Cells(*pool, shard), Cells(*pool_, shard));
 }
 
 // A client's view of its puts: each was sent and acknowledged at some time.
@@ -102,11 +102,11 @@ struct Sent {
 // puts that were acknowledged before, and none that was sent after.
 TEST_F(RestoreTest, CopiesOfABusyPoolAreRestoredToAnyTime) {
   Open();
-  std::array<std::vector<Sent>, kShardCount> history;
-  std::array<std::atomic<uint64_t>, kShardCount> puts{};
+  std::array<std::vector<Sent>, kShards> history;
+  std::array<std::atomic<uint64_t>, kShards> puts{};
   std::atomic<bool> stops = false;
   std::vector<std::thread> shards;
-  for (uint32_t shard = 0; shard < kShardCount; ++shard) {
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
     shards.emplace_back([&, shard] {
       Random random(shard + 1);
       for (uint64_t i = 0; !stops; ++i, ++puts[shard]) {
@@ -143,7 +143,7 @@ TEST_F(RestoreTest, CopiesOfABusyPoolAreRestoredToAnyTime) {
       const uint64_t until = made + random.Uniform(last - made + 1);
       const auto pool = Restore(copy + "-" + std::to_string(i), until);
       ASSERT_TRUE(pool);
-      for (uint32_t shard = 0; shard < kShardCount; ++shard) {
+      for (uint32_t shard = 0; shard < kShards; ++shard) {
         std::array<std::string, kCells> sure;   // Acknowledged before.
         std::array<std::string, kCells> maybe;  // Under way at that time: there is at most one.
         std::array<std::string, kCells> next;   // For the message: the first one that was sent after it.

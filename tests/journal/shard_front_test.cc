@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <string>
@@ -144,6 +145,23 @@ class FailingMemory final : public nvm::Pool {
   nvm::Pool& memory_;
   int left_;
 };
+
+// The fence before the space is used again fails. So the bytes that stood there have to stay.
+TEST_F(ShardFrontTest, BrokenMemoryIsNotUsedAgain) {
+  Flush(16);
+  ASSERT_TRUE(front_->HoldAll());
+  disk_ = 16 * kEntry;
+  const auto area = memory_.view().bytes.subspan(sizeof(FrontHeader), kCapacity);
+  const std::vector<std::byte> before(area.begin(), area.end());
+  FailingMemory broken(memory_, 2);  // Open has a fence.
+  nvm::Writer writer(broken);
+  FrontPart part = FrontPart::Open(writer, 0, kSize, kRingIdentity).value();
+  ShardFront front(broken, part, *stream_, disk_, health_, [] {});
+  Flush(1);
+  EXPECT_FALSE(front.HoldAll());
+  EXPECT_FALSE(health_.ok());
+  EXPECT_TRUE(std::ranges::equal(before, area));
+}
 
 TEST_F(ShardFrontTest, BrokenMemoryHoldsNothing) {
   Flush(1);
