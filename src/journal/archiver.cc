@@ -156,7 +156,7 @@ Status Archiver::Finish() {
 
 ArchiveCounts Archiver::counts(uint32_t number) const {
   const Shard& shard = *shards_[number];
-  const Place archived = shard.archived.load(std::memory_order_relaxed);  // The marks may be behind it.
+  const Place archived = shard.archived.load(std::memory_order_relaxed);  // The marks may end before it.
   return {.bytes_written = shard.bytes_written.load(std::memory_order_relaxed),
           .waiting_bytes = std::max(shard.marks.end(), archived) - archived,
           .gaps = shard.gaps.load(std::memory_order_relaxed),

@@ -1,4 +1,4 @@
-// What a journaled pool is opened with.
+// The options with which a journaled pool is opened.
 #pragma once
 
 #include <functional>
