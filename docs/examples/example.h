@@ -5,6 +5,7 @@
 #include <erda/server.h>
 #include <erda/status.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -35,7 +36,9 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::string name = std::filesystem::temp_directory_path() / "erda-example.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + name);
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw std::system_error(errno, std::generic_category(), "cannot make a folder like " + name);
+    }
     path_ = name;
   }
   TemporaryFolder(const TemporaryFolder&) = delete;

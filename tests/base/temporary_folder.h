@@ -1,9 +1,9 @@
 // A folder for one test. The destructor removes it.
 #pragma once
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 
@@ -14,7 +14,9 @@ class TemporaryFolder {
   // `in`: the folder that gets the new one.
   explicit TemporaryFolder(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
     std::string name = in / "erda-test.XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + name);
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw std::system_error(errno, std::generic_category(), "cannot make a folder like " + name);
+    }
     path_ = name;
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
