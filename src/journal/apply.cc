@@ -24,8 +24,8 @@ constexpr std::array<std::byte, 64 << 10> kZeroBytes{};  // A larger range is ze
 constexpr uint64_t kPageBytes = 4096;                    // Of the kernel's cache of the file.
 // A part of a stream with this many bytes is joined before it is written. So the memory for that is bounded.
 constexpr uint64_t kJoinedBytes = 4 << 20;
-// Ranges with gaps between them are written together up to this length.
-constexpr uint64_t kGappedBytes = 256 << 10;
+// One call writes ranges up to this length.
+constexpr uint64_t kCallBytes = Writeback::kPieceBytes;
 constexpr size_t kPiecesMax = 1024;  // Of one call: IOV_MAX of Linux.
 
 Status Malformed() { return {Code::kCorruption, "a part of a stream has a malformed entry"}; }
@@ -76,7 +76,8 @@ class LastBytes {
 // between them: the file's own bytes are written to the gaps. Only pages that get other bytes anyway are written so.
 class JoinedWrites {
  public:
-  explicit JoinedWrites(int fd) : fd_(fd) {}
+  // `writeback` may be null.
+  JoinedWrites(int fd, Writeback* writeback) : fd_(fd), writeback_(writeback) {}
 
   [[nodiscard]] const Status& status() const { return status_; }
   // Takes a range whose bytes stay where they are until Finish. REQUIRES: it begins where the last one ends, or later.
@@ -108,9 +109,9 @@ class JoinedWrites {
   [[nodiscard]] uint64_t begin() const { return pieces_.front().offset; }
   [[nodiscard]] uint64_t end() const { return pieces_.back().end(); }
   [[nodiscard]] bool CanJoin(const Range& piece) const {
+    if (piece.end() - begin() > kCallBytes) return false;
     if (!has_gaps_ && piece.offset == end()) return pieces_.size() < kPiecesMax;
-    const bool next_page = piece.offset / kPageBytes <= (end() - 1) / kPageBytes + 1;
-    return next_page && piece.end() - begin() <= kGappedBytes;
+    return piece.offset / kPageBytes <= (end() - 1) / kPageBytes + 1;
   }
   // Makes one piece of all, with the bytes of the file in the gaps.
   void FillGaps() {
@@ -135,6 +136,7 @@ class JoinedWrites {
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) return Fail("write", end() - at, at, written < 0 ? errno : EIO);
       at += static_cast<uint64_t>(written);
+      if (writeback_ != nullptr) writeback_->Wrote(static_cast<uint64_t>(written));
       left = Without(left, static_cast<size_t>(written));
     }
   }
@@ -167,6 +169,7 @@ class JoinedWrites {
   }
 
   const int fd_;
+  Writeback* const writeback_;
   Status status_;
   bool zeroes_ranges_ = true;  // The file system has not refused it.
   bool has_gaps_ = false;
@@ -189,9 +192,9 @@ Status ApplyToMemory(std::span<const std::byte> stream, std::span<std::byte> poo
   return whole ? Status() : Malformed();
 }
 
-Status ApplyToFile(std::span<const std::byte> stream, int fd, uint64_t pool_size) {
+Status ApplyToFile(std::span<const std::byte> stream, int fd, uint64_t pool_size, Writeback* writeback) {
   LastBytes last;
-  JoinedWrites writes(fd);
+  JoinedWrites writes(fd, writeback);
   uint64_t taken = 0;
   const auto write = [&] {
     last.Take([&](const Range& range) { writes.Add(range); });

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "erda/status.h"
+#include "journal/writeback.h"
 
 namespace erda::journal {
 
@@ -20,9 +21,9 @@ Status ApplyToMemory(std::span<const std::byte> stream, std::span<std::byte> poo
 
 // Writes to a file that is a pool of this size, at the offsets of the entries. Entries that are near each other in the
 // pool go into one write, with the last bytes of each place. The bytes between them are those that the file has, and
-// nothing else of the pool (J6). Does not sync. If a call fails, returns its error and writes nothing more. The file
-// then has some of the part; only applying all of it again mends that. REQUIRES: nobody else writes between the
-// entries.
-Status ApplyToFile(std::span<const std::byte> stream, int fd, uint64_t pool_size);
+// nothing else of the pool (J6). Does not sync; tells `writeback`, if it is not null, of what it writes. If a call
+// fails, returns its error and writes nothing more. The file then has some of the part; only applying all of it again
+// mends that. REQUIRES: nobody else writes between the entries.
+Status ApplyToFile(std::span<const std::byte> stream, int fd, uint64_t pool_size, Writeback* writeback = nullptr);
 
 }  // namespace erda::journal

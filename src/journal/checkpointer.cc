@@ -43,6 +43,7 @@ Status OfStream(const Stream& stream, Status status) {
 Checkpointer::Checkpointer(SyncedFile& file, uint64_t pool_size, std::vector<Source> sources, Health& health,
                            std::function<void()> made)
     : file_(file),
+      writeback_(file.fd()),
       pool_size_(pool_size),
       sources_(std::move(sources)),
       health_(health),
@@ -145,7 +146,7 @@ Status Checkpointer::Make(const CheckpointSteps::Places& places) {
   for (size_t i = 0; i < sources_.size(); ++i) {
     const Stream& stream = *sources_[i].stream;
     for (const auto piece : stream.Bytes(stream.released(), places[i])) {
-      if (auto status = ApplyToFile(piece, file_.fd(), pool_size_); !status.ok())
+      if (auto status = ApplyToFile(piece, file_.fd(), pool_size_, &writeback_); !status.ok())
         return OfStream(stream, std::move(status));
     }
   }

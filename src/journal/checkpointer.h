@@ -22,6 +22,7 @@
 #include "journal/ring_writer.h"
 #include "journal/stream.h"
 #include "journal/synced_file.h"
+#include "journal/writeback.h"
 
 namespace erda::journal {
 
@@ -71,6 +72,7 @@ class Checkpointer {
   Status Make(const CheckpointSteps::Places& places);
 
   SyncedFile& file_;
+  Writeback writeback_;  // The thread's.
   const uint64_t pool_size_;
   const std::vector<Source> sources_;
   Health& health_;

@@ -17,6 +17,7 @@
 #include "base/unique_fd.h"
 #include "journal/entry.h"
 #include "journal/simulated_files.h"
+#include "journal/synced_file.h"
 
 namespace erda::journal {
 namespace {
@@ -271,6 +272,27 @@ TEST_F(ApplyTest, FailedWriteIsReturned) {
   (void)FileOf({});
   const UniqueFd read_only(::open((folder_ / "pool").c_str(), O_RDONLY));
   EXPECT_FALSE(ApplyToFile(stream, read_only.get(), 100'000).ok());
+}
+
+// A checkpoint's bytes go to the disk piece by piece. The kernel tells an error of a piece once. The sync after it must
+// return that error, since it frees the ring.
+TEST_F(ApplyTest, ErrorOfAPieceIsToldToTheSync) {
+  constexpr uint64_t kPieces = 4;
+  constexpr uint64_t kLong = kPieces * Writeback::kPieceBytes;
+  Bytes stream;
+  for (uint64_t at = 0; at < kLong; at += 4096) AddBytes(&stream, at, std::string(4096, 'x'));
+  for (uint64_t call = 0; call < 20; ++call) {
+    SimulatedFiles files(call + 1);
+    UniqueFd fd(::open(files.pool().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(::ftruncate(fd.get(), kLong), 0);
+    SyncedFile file(std::move(fd), files.pool());
+    Writeback writeback(file.fd());
+    files.FailAt(call);
+    const bool done = ApplyToFile(stream, file.fd(), kLong, &writeback).ok() && file.Sync().ok();
+    EXPECT_EQ(done, !files.failed()) << call;
+    EXPECT_EQ(files.failed(), call < 2 * kPieces + 1) << call << ": a write and a start for each piece, and a sync";
+    EXPECT_TRUE(!done || files.writebacks() == kPieces) << files.writebacks();
+  }
 }
 
 // The limit on a file's size makes the kernel take a part of a write, and refuse the rest.

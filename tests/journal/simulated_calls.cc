@@ -45,6 +45,7 @@ int ErdaTestAllocate(int fd, int mode, off_t offset, off_t size) __asm__("falloc
 ssize_t ErdaTestRead(int fd, void* bytes, size_t size, off_t offset) __asm__("pread");
 int ErdaTestSync(int fd) __asm__("fsync");
 int ErdaTestDataSync(int fd) __asm__("fdatasync");
+int ErdaTestWriteback(int fd, off64_t offset, off64_t size, unsigned flags) __asm__("sync_file_range");
 int ErdaTestMappingSync(void* begin, size_t size, int flags) __asm__("msync");
 int ErdaTestUnlink(const char* path) __asm__("unlink");
 int ErdaTestRename(const char* from, const char* to) __asm__("rename");
@@ -97,6 +98,11 @@ int ErdaTestDataSync(int fd) {
   if (Fails([&](WatchedFolder& folder) { return folder.Sync(fd); })) return -1;
   return Answer([&](SimulatedFiles& files) { return files.Sync(fd); },
                 [&] { return static_cast<int>(::syscall(SYS_fdatasync, fd)); });
+}
+
+int ErdaTestWriteback(int fd, off64_t offset, off64_t size, unsigned flags) {
+  return Answer([&](SimulatedFiles& files) { return files.StartWriteback(fd); },
+                [&] { return static_cast<int>(::syscall(SYS_sync_file_range, fd, offset, size, flags)); });
 }
 
 int ErdaTestMappingSync(void* begin, size_t size, int flags) {

@@ -171,11 +171,31 @@ bool SimulatedFiles::IsDropped(const File& file) const {
 std::optional<int> SimulatedFiles::Sync(int fd) {
   const std::lock_guard lock(mutex_);
   const std::string name = NameOf(fd);
-  if (File* const file = Find(name)) return SyncRange(*file, 0, UINT64_MAX);
+  if (File* const file = Find(name)) {
+    const std::optional<int> told = std::exchange(file->told, {});
+    const int result = SyncRange(*file, 0, UINT64_MAX);
+    return told && *told != fd ? Error() : result;
+  }
   if (name != folder_) return {};
   if (NextCall() != Fate::kWorks) return Error();
   for (File* file : {&pool_, &journal_}) file->is_named = std::filesystem::exists(file->path);
   return 0;
+}
+
+// The kernel tells an error once to each opening of a file. Here each descriptor is one. No flush follows, so a call
+// without an error makes nothing durable.
+std::optional<int> SimulatedFiles::StartWriteback(int fd) {
+  const std::lock_guard lock(mutex_);
+  File* const file = Find(NameOf(fd));
+  if (file == nullptr) return {};
+  ++writebacks_;
+  const Fate fate = NextCall();
+  if (fate == Fate::kWorks) return 0;
+  if (fate == Fate::kFails) {
+    file->told = fd;
+    ToDisk(*file, 0, UINT64_MAX, true);
+  }
+  return Error();
 }
 
 std::optional<int> SimulatedFiles::SyncMapping(const void* begin, size_t size) {
@@ -201,22 +221,25 @@ int SimulatedFiles::SyncRange(File& file, uint64_t begin, uint64_t end) {
   const Fate fate = NextCall();
   if (fate == Fate::kPowerCut) return Error();
   const bool fails = fate == Fate::kFails;
-  const UniqueFd fd = OpenFile(file.path);
-  if (fd && !IsDropped(file)) {
-    if (!file.durable) file.durable.emplace();
-    file.durable->resize(SizeOf(fd.get()));
-    if (file.is_mapped) {
-      const auto seen = ReadAll(file.path);
-      SyncSectors(file, begin, std::span(seen).subspan(begin, std::min(end, seen.size()) - begin), fails);
-      std::erase_if(file.cached, [&](const Written& written) {
-        return begin <= written.offset && written.offset + written.bytes.size() <= end;
-      });
-    } else {
-      for (const Written& written : file.cached) SyncSectors(file, written.offset, written.bytes, fails);
-      file.cached.clear();
-    }
-  }
+  ToDisk(file, begin, end, fails);
   return fails && flaw_ != FileFlaw::kIgnoresErrors ? Error() : 0;
+}
+
+void SimulatedFiles::ToDisk(File& file, uint64_t begin, uint64_t end, bool fails) {
+  const UniqueFd fd = OpenFile(file.path);
+  if (!fd || IsDropped(file)) return;
+  if (!file.durable) file.durable.emplace();
+  file.durable->resize(SizeOf(fd.get()));
+  if (file.is_mapped) {
+    const auto seen = ReadAll(file.path);
+    SyncSectors(file, begin, std::span(seen).subspan(begin, std::min(end, seen.size()) - begin), fails);
+    std::erase_if(file.cached, [&](const Written& written) {
+      return begin <= written.offset && written.offset + written.bytes.size() <= end;
+    });
+  } else {
+    for (const Written& written : file.cached) SyncSectors(file, written.offset, written.bytes, fails);
+    file.cached.clear();
+  }
 }
 
 void SimulatedFiles::SyncSectors(File& file, uint64_t begin, std::span<const std::byte> bytes, bool fails) {

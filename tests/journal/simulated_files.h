@@ -1,8 +1,8 @@
 // Files on a disk with a volatile cache, with power cuts and errors at chosen calls.
 //
-// The program of these tests has its own pwrite, pwritev, fallocate, pread, fdatasync, fsync, msync and unlink
-// (simulated_calls.cc). They ask the SimulatedFiles that there are, and leave all other files to the kernel. So a test
-// runs the code of the server as it is, and the server knows nothing of the simulation.
+// The program of these tests has its own pwrite, pwritev, fallocate, pread, fdatasync, fsync, sync_file_range, msync
+// and unlink (simulated_calls.cc). They ask the SimulatedFiles that there are, and leave all other files to the kernel.
+// So a test runs the code of the server as it is, and the server knows nothing of the simulation.
 #pragma once
 
 #include <sys/types.h>
@@ -48,12 +48,14 @@ class SimulatedFiles {
   // the time without power. Writes, syncs, and the removal of a name are calls.
   void CutAt(uint64_t call) { cut_at_ = calls_ + call; }
   [[nodiscard]] bool off() const { return off_; }
-  // This call fails, and later ones do not. A write that fails is done in part. A sync that fails keeps some sectors
+  // This call fails, and later ones do not. After an error of sync_file_range, the next sync through another descriptor
+  // fails, too. A write that fails is done in part. A sync that fails keeps some sectors
   // and forgets others, as the kernel does. Reads still return the new bytes of a forgotten sector. But no sync writes
   // it, and Reopen or PowerCut takes it.
   void FailAt(uint64_t call) { fail_at_ = calls_ + call; }
   [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] uint64_t calls() const { return calls_; }
+  [[nodiscard]] uint64_t writebacks() const { return writebacks_; }
   void Plant(FileFlaw flaw) { flaw_ = flaw; }
 
   // The power goes off and comes back. Each sector that no sync covers has the bytes of any of its writes, or those of
@@ -74,6 +76,7 @@ class SimulatedFiles {
 
   std::optional<ssize_t> Write(int fd, std::span<const iovec> pieces, uint64_t offset);
   std::optional<int> Sync(int fd);
+  std::optional<int> StartWriteback(int fd);
   std::optional<int> SyncMapping(const void* begin, size_t size);
   std::optional<int> Unlink(const char* path);
   // A read has returned these bytes, which the files may change.
@@ -95,6 +98,7 @@ class SimulatedFiles {
     bool is_named = false;            // A power cut keeps the name.
     std::vector<Written> cached{};    // The writes since the last sync.
     std::set<uint64_t> forgotten{};   // The offsets of sectors.
+    std::optional<int> told{};        // The descriptor that alone was told of the last error.
     std::vector<std::byte> at_cut{};  // Of a mapped file: its bytes when the power went off.
   };
   enum class Fate : uint8_t { kWorks, kFails, kPowerCut };
@@ -104,6 +108,7 @@ class SimulatedFiles {
   Fate NextCall();
   void GoOff();
   int SyncRange(File& file, uint64_t begin, uint64_t end);
+  void ToDisk(File& file, uint64_t begin, uint64_t end, bool fails);
   void SyncSectors(File& file, uint64_t begin, std::span<const std::byte> bytes, bool fails);
   void WriteSectors(File& file, int fd, uint64_t offset, std::span<const std::byte> bytes, bool fails);
   void WritePoolEarly(std::span<const std::byte> record);
@@ -117,6 +122,7 @@ class SimulatedFiles {
   File journal_;
   FileFlaw flaw_ = FileFlaw::kNone;
   uint64_t calls_ = 0;
+  uint64_t writebacks_ = 0;
   uint64_t cut_at_ = UINT64_MAX;
   uint64_t fail_at_ = UINT64_MAX;
   bool off_ = false;
