@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "format/check.h"
 #include "journal/identity.h"
@@ -61,5 +62,8 @@ void EncodeCheckpoint(CheckpointBlock checkpoint, std::span<std::byte> block);
 // both blocks, and `blocks` is the number of blocks of the shard's part.
 std::optional<CheckpointBlock> FindCheckpoint(std::span<const std::byte> copies, const RingIdentity& identity,
                                               uint64_t blocks);
+
+// Returns what is wrong with each copy, for a message.
+std::string CheckpointFaults(std::span<const std::byte> copies, const RingIdentity& identity, uint64_t blocks);
 
 }  // namespace erda::journal

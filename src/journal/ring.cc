@@ -45,8 +45,9 @@ Result<Ring> Ring::Open(Disk& disk, const RingPart& part, const RingIdentity& id
   if (auto status = disk.Read(part.offset, copies.bytes()); !status.ok()) return status;
   const auto checkpoint = FindCheckpoint(copies.bytes(), identity, part.blocks());
   if (!checkpoint) {
-    return Status(Code::kCorruption,
-                  "the ring of shard " + std::to_string(identity.shard) + " is damaged: it has no valid checkpoint");
+    return Status(Code::kCorruption, "the ring of shard " + std::to_string(identity.shard) +
+                                         " is damaged: it has no valid checkpoint (" +
+                                         CheckpointFaults(copies.bytes(), identity, part.blocks()) + ")");
   }
   Ring ring(disk, part, identity, *checkpoint);
   if (auto status = ring.Replay(visit); !status.ok()) return status;

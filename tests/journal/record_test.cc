@@ -234,6 +234,21 @@ TEST(CheckpointBlockTest, CheckpointOfAnotherRingDoesNotCount) {
   EXPECT_FALSE(FindCheckpoint(copies, identity, 10));
 }
 
+TEST(CheckpointBlockTest, FaultOfEachCopyIsTold) {
+  auto copies = TwoCopies(7, 8);
+  const auto faults = [&](uint64_t blocks) { return CheckpointFaults(copies, kRingIdentity, blocks); };
+  EXPECT_EQ(faults(10), "copy 1: valid; copy 2: valid");
+  EXPECT_EQ(faults(2), "copy 1: impossible numbers; copy 2: impossible numbers");
+  copies[0] ^= std::byte{1};
+  std::ranges::fill(std::span(copies).subspan(Disk::kBlock), std::byte{});
+  EXPECT_EQ(faults(10), "copy 1: wrong magic number; copy 2: only zeroes");
+  RingIdentity other = kRingIdentity;
+  ++other.shard;
+  copies = TwoCopies(7, 8);
+  copies[Disk::kBlock + offsetof(CheckpointBlock, format_version)] ^= std::byte{1};
+  EXPECT_EQ(CheckpointFaults(copies, other, 10), "copy 1: of another ring; copy 2: wrong format version");
+}
+
 TEST(CheckpointBlockTest, ImpossibleFieldsDoNotCount) {
   const auto counts = [](void (*change)(CheckpointBlock & checkpoint)) {
     std::vector<std::byte> copies(2 * Disk::kBlock);
