@@ -6,7 +6,6 @@ import collections
 import contextlib
 import ctypes
 import dataclasses
-import fcntl
 import ipaddress
 import os
 import pathlib
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING
 from lab.common import LAB, LabError, say
 from lab.disk import Disk
 from lab.kernel import cpio, initrd_content
+from lab.memory import Nvdimm, memory_file, persistent_region
 
 if TYPE_CHECKING:
     from lab.runs import Lab
@@ -32,7 +32,6 @@ SERVER_ADDRESS6 = "fd09::1"
 CLIENT_ADDRESS = "10.9.0.2"
 CLIENT_ADDRESS6 = "fd09::2"
 RDMA_DEVICE = "rxe0"
-DAX_DEVICE = "/dev/dax0.0"
 DAX_DIRECTORY = "/mnt/dax"
 DISK_DIRECTORY = "/mnt/disk"
 NVME_SLOT = 0x1E  # of the PCI bus
@@ -57,6 +56,7 @@ class Options:
     disk_seed: int
     nvme: bool
     pmr: int | None
+    front: int | None
     out: pathlib.Path | None
     environment: list[str]
     timeout: float
@@ -105,59 +105,6 @@ class Output:
                 data = data[os.write(self.descriptor, data) :]
 
 
-def memory_file(content: bytes) -> int:
-    """Makes a nameless file, which ends with its last user."""
-    descriptor = os.memfd_create("lab", os.MFD_CLOEXEC)
-    with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(content)
-    return descriptor
-
-
-class Nvdimm:
-    """The memory of a guest's NVDIMM: a file, or nameless memory that ends with this process."""
-
-    FORMATS = {b"NVDIMM_DAX_INFO\0": "devdax", b"NVDIMM_PFN_INFO\0": "fsdax"}
-    ALIGNMENT = 2 << 20
-
-    def __init__(self, file: pathlib.Path | None, size: int | None) -> None:
-        if file:
-            self.name = str(file)
-            self.descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            try:
-                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise LabError(f"another lab uses {file}: end that lab, or name another file") from error
-        else:
-            self.name = "the NVDIMM"
-            self.descriptor = os.memfd_create("nvdimm", os.MFD_CLOEXEC)
-        present = os.fstat(self.descriptor).st_size
-        if present and size and present != size:
-            raise LabError(f"{file} has {present} bytes, not {size}: leave out --nvdimm, or name another file")
-        self.size = present or size or 512 << 20
-        if self.size % self.ALIGNMENT or self.size < 8 * self.ALIGNMENT:
-            raise LabError(f"the size of an NVDIMM must be a multiple of 2 MiB, at least 16 MiB; not {self.size} bytes")
-        if not present:
-            os.ftruncate(self.descriptor, self.size)
-
-    def format(self) -> str:
-        """Returns devdax, fsdax, or an empty string."""
-        head = os.pread(self.descriptor, self.ALIGNMENT, 0)
-        if found := self.FORMATS.get(head[4096:4112]):
-            return found
-        if head.strip(b"\0"):
-            raise LabError(f"{self.name} has contents that are not of a lab's NVDIMM; name another file")
-        return "empty"
-
-
-def persistent_region(size: int) -> int:
-    """Makes the memory of an NVMe disk's persistent memory region, which ends with this process."""
-    if size & (size - 1) or not 4096 <= size <= 1 << 30:
-        raise LabError(f"the size of a persistent memory region must be a power of two from 4K to 1G; not {size} bytes")
-    descriptor = os.memfd_create("pmr", os.MFD_CLOEXEC)
-    os.ftruncate(descriptor, size)
-    return descriptor
-
-
 class Guest:
     """An emulated machine. After a kill it can start again, with the same memory that needs no power, and network."""
 
@@ -180,8 +127,9 @@ class Guest:
         self.command = command
         self.nvdimm = nvdimm
         self.disk = disk
-        # The client of a pair has no NVMe disk.
+        # The client of a pair has neither an NVMe disk nor a second NVDIMM.
         self.pmr = persistent_region(lab.options.pmr) if lab.options.pmr and role != "client" else None
+        self.front = Nvdimm(None, lab.options.front) if lab.options.front and role != "client" else None
         self.wire = wire
         prefix = b"" if role == "single" else role.encode() + b"| "
         self.outputs = {"stdout": Output(1, prefix, self._hear), "stderr": Output(2, prefix, self._hear)}
@@ -233,6 +181,8 @@ class Guest:
             inherited.append(disk.fileno())
         if self.pmr is not None:
             inherited.append(self.pmr)
+        if self.front:
+            inherited.append(self.front.descriptor)
         parent = os.getpid()
 
         def die_with_parent() -> None:
@@ -287,6 +237,7 @@ class Guest:
             "dax": options.dax,
             "dax_directory": DAX_DIRECTORY,
             "nvdimm": nvdimm,
+            "front": self.front.format() if self.front else "",
             "disk_directory": DISK_DIRECTORY if self.disk else "",
             "nvme": "yes" if self.has_nvme else "",
             "device": RDMA_DEVICE,
@@ -310,9 +261,7 @@ class Guest:
             "ERDA_LAB_SERVER6": SERVER_ADDRESS6,
             "ERDA_LAB_ADDRESS": address,
         }
-        if options.dax == "devdax":
-            environment["ERDA_LAB_DAX"] = DAX_DEVICE
-        else:
+        if options.dax == "fsdax":
             environment["ERDA_LAB_DAX_DIR"] = DAX_DIRECTORY
         if self.disk:
             environment["ERDA_LAB_DISK_DIR"] = DISK_DIRECTORY
@@ -337,7 +286,9 @@ class Guest:
             # A program can map memory of a PCI device that a driver uses, too.
             + (" iomem=relaxed" if self.pmr is not None else "")
         )
-        maximum = options.memory + self.nvdimm.size + (1 << 30)
+        # The first one gets the lower address, by which the agent knows it.
+        nvdimms = {"nvdimm": self.nvdimm} | ({"front": self.front} if self.front else {})
+        maximum = options.memory + sum(nvdimm.size for nvdimm in nvdimms.values()) + (1 << 30)
         command = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
         command += ["-machine", "q35,nvdimm=on", "-accel", "tcg,thread=multi", "-smp", str(options.cpus)]
         # Without erms, the kernel, and so Soft-RoCE, copies eight bytes at a time. With erms the emulator copies byte
@@ -345,11 +296,12 @@ class Guest:
         # sse4.2, CRC32C is computed by a table. The emulator computes the crc32 instruction bit by bit, in 60 ns
         # instead of one. Checksums would then weigh twenty times their weight on a processor.
         command += ["-cpu", "max,-erms,-fsrm,-sse4.2"]
-        command += ["-m", f"{options.memory >> 20}M,slots=1,maxmem={maximum >> 20}M"]
+        command += ["-m", f"{options.memory >> 20}M,slots={len(nvdimms)},maxmem={maximum >> 20}M"]
         command += ["-kernel", str(self.kernel.image), "-initrd", f"/proc/self/fd/{initrd}", "-append", parameters]
         command += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
-        memory = f"memory-backend-file,id=nvdimm,share=on,mem-path=/proc/self/fd/{self.nvdimm.descriptor}"
-        command += ["-object", f"{memory},size={self.nvdimm.size}", "-device", "nvdimm,memdev=nvdimm"]
+        for name, nvdimm in nvdimms.items():
+            memory = f"memory-backend-file,id={name},share=on,mem-path=/proc/self/fd/{nvdimm.descriptor}"
+            command += ["-object", f"{memory},size={nvdimm.size}", "-device", f"nvdimm,memdev={name}"]
         if disk:
             command += ["-blockdev", f"driver=nbd,node-name=disk,server.type=fd,server.str={disk.fileno()},cache.direct=on"]
             if not self.has_nvme:

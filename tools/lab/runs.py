@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from lab.common import EXIT_LAB, Interrupted, say
 from lab.disk import Disk
-from lab.guest import Event, Guest, Nvdimm, Options
+from lab.guest import Event, Guest, Options
 from lab.kernel import Kernel
+from lab.memory import Nvdimm
 
 BOOT_SECONDS = 90  # On a very busy host an emulated machine can miss its timer interrupts, and never come up.
 SAY_SECONDS = 9

@@ -161,6 +161,8 @@ def _lab_steps(logs):
              commands([[*kills, "--cuts-only"], [*journal, "--rounds", "1"]], timeout=600), **needs),
         Step("lab-pmr", "Lab: the persistent memory region of an NVMe disk, also after a power cut",
              _in_region(logs), **needs, counts_tests=True),
+        Step("lab-fronts", "Lab: puts with a front are measured beside puts on NVM, for a moment",
+             command("tools/rdma-lab", "fronts", "--rounds", "1", "--puts", "100", timeout=300), **needs),
         Step("lab-lies", "Lab: a disk says that it flushed, and did not; the lost puts are found",
              _finds_a_loss(*journal, "--rounds", "1", "--lying-disk", "--seed", "3"), **needs),
     ]
