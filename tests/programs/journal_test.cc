@@ -2,16 +2,23 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <string>
 
+#include "journal/checkpoint_block.h"
+#include "journal/disk.h"
 #include "programs/fixture.h"
 
 namespace erda {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::streamoff kBlock = journal::Disk::kBlock;
 
 class JournalProgramTest : public ProgramsTest {
  protected:
@@ -23,6 +30,18 @@ class JournalProgramTest : public ProgramsTest {
     Words flags = {"--journal", Path("journal") + ",size=8M", "--journal-memory", memory_, "--journal-on-tmpfs"};
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
+  }
+  // Returns the later epoch of the checkpoint's two copies.
+  [[nodiscard]] uint64_t EpochOfFirstRing() const {
+    std::ifstream file(Path("journal"), std::ios::binary);
+    uint64_t epoch = 0;
+    for (const std::streamoff copy : {2 * kBlock, 3 * kBlock}) {  // The file's header has the two blocks before.
+      journal::CheckpointBlock block{};
+      file.seekg(copy).read(reinterpret_cast<char*>(&block), sizeof(block));
+      EXPECT_EQ(block.magic, journal::kCheckpointMagic);
+      epoch = std::max(epoch, block.epoch);
+    }
+    return epoch;
   }
   // The machine starts again: only the disk is left.
   void Reboot() {
@@ -54,6 +73,20 @@ TEST_F(JournalProgramTest, PowerCutLosesNothing) {
       EXPECT_EQ(Cli({"get", "key" + std::to_string(before)}).out, "value" + std::to_string(before) + "\n");
     }
     ExpectFine(Cli({"put", "key" + std::to_string(life), "value" + std::to_string(life)}));
+    server->Signal(SIGKILL);
+    (void)server->Wait();
+    Reboot();
+  }
+}
+
+// A new epoch tells the records of this life from those that an earlier one left in the ring.
+TEST_F(JournalProgramTest, EachStartAfterAPowerCutBeginsAnEpoch) {
+  uint64_t last = 0;
+  for (int life = 0; life < 3; ++life) {
+    const auto server = StartServer(Flags());
+    const uint64_t epoch = EpochOfFirstRing();
+    EXPECT_GT(epoch, last);
+    last = epoch;
     server->Signal(SIGKILL);
     (void)server->Wait();
     Reboot();
