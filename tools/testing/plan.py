@@ -158,7 +158,7 @@ def _lab_steps(logs):
         Step("lab-kills", "Lab: servers and clients killed over RDMA; nothing is lost",
              command(*kills, "--kills-only", timeout=600), **needs),
         Step("lab-cuts", "Lab: the server's power is cut in the middle of operations; nothing is lost",
-             commands([[*kills, "--cuts-only"], [*journal, "--rounds", "1"], [*journal, "--rounds", "1", "--front"]],
+             commands([[*kills, "--cuts-only"], [*journal, "--rounds", "1"], [*journal, "--front"]],
                       timeout=600), **needs),
         Step("lab-pmr", "Lab: the persistent memory region of an NVMe disk, also after a power cut",
              _in_region(logs), **needs, counts_tests=True),
