@@ -45,18 +45,20 @@ inline constexpr std::string_view CodeName(Code code) {
 }
 
 // The outcome of a call. A Status that is ok or has no message does not allocate. If there is no memory for the
-// message, the Status has no message.
+// message, the Status has neither message nor error number.
 class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
   explicit Status(Code code) noexcept : code_(code) {}
-  Status(Code code, std::string message) noexcept : code_(code), message_(Keep(std::move(message))) {}
+  // error_number: that of the system call that failed. 0: no such call failed, or its number is unknown.
+  Status(Code code, std::string message, int error_number = 0) noexcept
+      : code_(code), details_(Keep({std::move(message), error_number})) {}
 
-  Status(const Status& other) noexcept : code_(other.code_), message_(Copy(other)) {}
+  Status(const Status& other) noexcept : code_(other.code_), details_(Copy(other)) {}
   Status& operator=(const Status& other) noexcept {
     if (this != &other) {
       code_ = other.code_;
-      message_ = Copy(other);
+      details_ = Copy(other);
     }
     return *this;
   }
@@ -68,9 +70,12 @@ class [[nodiscard]] Status {
   [[nodiscard]] Code code() const noexcept { return code_; }
   // Returns the message. Its bytes are followed by a zero.
   [[nodiscard]] std::string_view message() const noexcept {
-    if (message_) return *message_;
+    if (details_) return details_->message;
     return code_ == Code::kResourceExhausted ? "no room, or no memory" : "";
   }
+  // Returns the error number of the system call that failed, here or at the server, as errno has it: for instance EIO.
+  // Returns 0 if no such call failed, or if its number is unknown. The message has the error in words.
+  [[nodiscard]] int error_number() const noexcept { return details_ ? details_->error_number : 0; }
 
   // Returns code and message: "resource exhausted: the log of shard 0 is full".
   [[nodiscard]] std::string ToString() const {
@@ -80,17 +85,22 @@ class [[nodiscard]] Status {
   }
 
  private:
-  static std::unique_ptr<const std::string> Keep(std::string&& message) noexcept {
-    return std::unique_ptr<const std::string>(new (std::nothrow) std::string(std::move(message)));
+  struct Details {
+    std::string message;
+    int error_number;
+  };
+
+  static std::unique_ptr<const Details> Keep(Details&& details) noexcept {
+    return std::unique_ptr<const Details>(new (std::nothrow) Details(std::move(details)));
   }
-  static std::unique_ptr<const std::string> Copy(const Status& other) noexcept try {
-    return other.message_ ? Keep(std::string(*other.message_)) : nullptr;
+  static std::unique_ptr<const Details> Copy(const Status& other) noexcept try {
+    return other.details_ ? Keep(Details(*other.details_)) : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 
   Code code_ = Code::kOk;
-  std::unique_ptr<const std::string> message_;
+  std::unique_ptr<const Details> details_;
 };
 
 // A value, or the Status of the failure. Asking for the value of a failed Result is a bug of the caller: it prints the

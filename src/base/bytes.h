@@ -48,7 +48,7 @@ T LoadAs(std::span<const std::byte> from) {
   return t;
 }
 
-// Returns a message such as "cannot open /x: Permission denied", with the code that fits the error number.
+// Returns a message such as "cannot open /x: Permission denied", with the error number and the code that fits it.
 inline Status ErrnoStatus(std::string what, int error = errno) {
   Code code = Code::kInternal;
   if (error == EACCES || error == EPERM) code = Code::kPermissionDenied;
@@ -57,7 +57,7 @@ inline Status ErrnoStatus(std::string what, int error = errno) {
   if (error == ECONNREFUSED || error == ECONNRESET || error == EPIPE) code = Code::kUnavailable;
   if (error == ENOMEM || error == ENOSPC || error == EMFILE || error == ENFILE || error == EDQUOT)
     code = Code::kResourceExhausted;
-  return {code, what.append(": ").append(std::strerror(error))};
+  return {code, what.append(": ").append(std::strerror(error)), error};
 }
 
 }  // namespace erda

@@ -48,6 +48,8 @@ TEST(ErrnoStatusTest, TheMessageNamesTheThingAndTheReason) {
   EXPECT_EQ(ErrnoStatus("cannot open /x", EACCES).ToString(), "permission denied: cannot open /x: Permission denied");
 }
 
+TEST(ErrnoStatusTest, StatusHasTheErrorNumber) { EXPECT_EQ(ErrnoStatus("x", EIO).error_number(), EIO); }
+
 TEST(ErrnoStatusTest, CodeFitsTheErrorNumber) {
   for (const int error : {EACCES, EPERM}) EXPECT_EQ(ErrnoStatus("x", error).code(), Code::kPermissionDenied);
   for (const int error : {ENOENT, ENOTDIR, ENAMETOOLONG, EISDIR, EFBIG})
@@ -61,7 +63,9 @@ TEST(ErrnoStatusTest, CodeFitsTheErrorNumber) {
 
 TEST(ErrnoStatusTest, TheErrorNumberOfTheLastCallIsTheDefault) {
   errno = ENOSPC;
-  EXPECT_EQ(ErrnoStatus("x").code(), Code::kResourceExhausted);
+  const Status status = ErrnoStatus("x");
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_EQ(status.error_number(), ENOSPC);
 }
 
 TEST(UniqueFdTest, TheLastOwnerClosesTheDescriptor) {

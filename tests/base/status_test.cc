@@ -92,6 +92,21 @@ TEST(StatusTest, AMoveTakesTheMessageAlong) {
   static_assert(std::is_nothrow_move_assignable_v<Status>);
 }
 
+TEST(StatusTest, ErrorNumberGoesWithTheMessage) {
+  EXPECT_EQ(Failed().error_number(), 0);
+  EXPECT_EQ(Status(Code::kInternal).error_number(), 0);
+  Status status(Code::kInternal, "the disk is broken", EIO);
+  EXPECT_EQ(status.error_number(), EIO);
+  const Status copy = status;
+  EXPECT_EQ(copy.error_number(), EIO);
+  const Status moved = std::move(status);
+  EXPECT_EQ(moved.error_number(), EIO);
+  status = moved;
+  EXPECT_EQ(status.error_number(), EIO);
+  status = Failed();
+  EXPECT_EQ(status.error_number(), 0);
+}
+
 TEST(StatusTest, AMessageMayHoldAnyBytes) {
   const std::string bytes("a\0b\xff", 4);
   EXPECT_EQ(Status(Code::kInternal, bytes).message(), bytes);
