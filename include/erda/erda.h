@@ -502,6 +502,7 @@ typedef struct erda_server_stats {
   uint64_t journal_front_bytes;
   uint64_t journal_front_used;
   uint64_t journal_front_full_times;
+  uint64_t journal_error_number;
   // tools/statistics/generate: end
 } erda_server_stats;
 

@@ -306,6 +306,9 @@ struct ServerStats {
   // Times that the small NVM in front of the journal had no room, so that answers had to wait for the disk. Many mean
   // that the disk is slower than the puts; a larger front helps in peaks.
   uint64_t journal_front_full_times = 0;
+  // Now: error number (errno) of the first failure of the journal's disk, such as 5 for EIO. 0: the disk has not
+  // failed, or the number is unknown.
+  uint64_t journal_error_number = 0;
   // tools/statistics/generate: end
 };
 

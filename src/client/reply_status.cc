@@ -1,8 +1,26 @@
 #include "client/reply_status.h"
 
+#include <cstring>
+#include <utility>
+
 namespace erda::client {
 
 using format::Reason;
+
+namespace {
+
+// Returns the error number in a reply, which may have any bytes. Returns 0 for a number that no error can have.
+int ErrorNumberOf(uint64_t number) { return std::in_range<int>(number) ? static_cast<int>(number) : 0; }
+
+Status OfFailedJournal(Code code, const std::string& shard, int error) {
+  const std::string cause = error == 0 ? "" : std::string(" (") + std::strerror(error) + ")";
+  return {
+      code,
+      shard + " cannot write to the disk of its journal" + cause + ", and changes nothing; its server needs a restart",
+      error};
+}
+
+}  // namespace
 
 Status StatusOf(const Link& link, const format::Reply& reply) {
   const auto code = static_cast<Code>(reply.code);
@@ -29,8 +47,7 @@ Status StatusOf(const Link& link, const format::Reply& reply) {
     case Reason::kOverflow:
       return {code, "the sum does not fit into 64 bits"};
     case Reason::kJournal:
-      return {code,
-              shard + " cannot write to the disk of its journal, and changes nothing; its server needs a restart"};
+      return OfFailedJournal(code, shard, ErrorNumberOf(reply.number));
     case Reason::kNoChunk:  // the put went another way
     case Reason::kNone:
       break;

@@ -77,6 +77,7 @@ enum class Counter : uint32_t {
   kJournalFrontBytes,
   kJournalFrontUsed,
   kJournalFrontFullTimes,
+  kJournalErrorNumber,
   kCount,
 };
 // Their names in `erda-cli stats`.
@@ -150,6 +151,7 @@ inline constexpr const char* kCounterNames[] = {
     "journal_front_bytes",
     "journal_front_used",
     "journal_front_full_times",
+    "journal_error_number",
 };
 static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<size_t>(Counter::kCount));
 
@@ -221,7 +223,8 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(archive_gaps) \
   X(journal_front_bytes) \
   X(journal_front_used) \
-  X(journal_front_full_times)
+  X(journal_front_full_times) \
+  X(journal_error_number)
 
 // X(field, counter): those that are sums over the counters of all shards.
 #define ERDA_SUMMED_STATISTICS(X) \
@@ -284,5 +287,6 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(archive_gaps, kArchiveGaps) \
   X(journal_front_bytes, kJournalFrontBytes) \
   X(journal_front_used, kJournalFrontUsed) \
-  X(journal_front_full_times, kJournalFrontFullTimes)
+  X(journal_front_full_times, kJournalFrontFullTimes) \
+  X(journal_error_number, kJournalErrorNumber)
 // clang-format on

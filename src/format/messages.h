@@ -123,7 +123,9 @@ enum class Reason : uint8_t {
   kNoChunk = 7,     // The shard gives no chunk, or revoked it. The put may take another path.
   kNotANumber = 8,  // The value to increment does not have 8 bytes.
   kOverflow = 9,    // The sum of an increment does not fit into 64 bits.
-  kJournal = 10,    // The disk of the pool's journal has failed. The shard changes nothing any more.
+  // The disk of the pool's journal has failed. The shard changes nothing any more. The reply's number is the error
+  // number (errno) of the system call that failed, or 0 if that is unknown. Servers of earlier versions send 0.
+  kJournal = 10,
 };
 
 struct Reply {

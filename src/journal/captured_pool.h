@@ -66,6 +66,7 @@ class CapturedPool : public nvm::Pool {
     if (held() < place() && !FrontHoldsAll()) medium_.ask(waiters);
   }
   [[nodiscard]] bool failed() const override { return !medium_.health->ok(); }
+  [[nodiscard]] int error_number() const override { return medium_.health->error_number(); }
   // Sync waits for nothing and returns ok, as for NVM: the stream keeps the order of all flushes. boot() returns
   // zeroes: no bytes wait in a page cache.
 

@@ -22,7 +22,7 @@ class Health {
 
   // Notes a failure. The first one stays, as kUnavailable: a restart may mend it, and nothing else does.
   void Fail(const Status& status) {
-    const Status failure(Code::kUnavailable, std::string(status.message()));
+    const Status failure(Code::kUnavailable, std::string(status.message()), status.error_number());
     {
       const std::lock_guard lock(mutex_);
       if (!failure_.ok()) return;
@@ -39,6 +39,11 @@ class Health {
   [[nodiscard]] Status failure() const {
     const std::lock_guard lock(mutex_);
     return failure_;
+  }
+  // Returns the error number of the first failure. 0: nothing has failed, or the number is unknown.
+  [[nodiscard]] int error_number() const {
+    const std::lock_guard lock(mutex_);
+    return failure_.error_number();
   }
 
  private:

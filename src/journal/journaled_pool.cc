@@ -227,6 +227,7 @@ nvm::JournalCounts JournaledPool::CountsOf(uint32_t number) const {
   if (number == 0) {
     counts.checkpoints = checkpointer_->made();
     counts.checkpoint_at_ms = checkpointer_->made_at_ms();
+    counts.error_number = health_.error_number();
   }
   if (archiver_) {
     const ArchiveCounts archive = archiver_->counts(number);

@@ -62,6 +62,7 @@ class JournaledPool final : public nvm::Pool {
   // Waits for all streams.
   Status AwaitHeld() override;
   [[nodiscard]] bool failed() const override { return !health_.ok(); }
+  [[nodiscard]] int error_number() const override { return health_.error_number(); }
   [[nodiscard]] nvm::Pool& OfShard(uint32_t shard) override { return *shards_[shard]->pool; }
 
   void OnHeld(uint32_t shard, TellHeld tell) override;

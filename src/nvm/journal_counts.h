@@ -21,10 +21,11 @@ struct JournalCounts {
   uint64_t archive_waiting_bytes = 0;  // Held, and not archived.
   uint64_t archive_gaps = 0;
   bool archive_failing = false;  // The last attempt had an error.
+  bool failed = false;           // The disk has failed.
   // Of the whole pool. The first shard alone has them.
   uint64_t checkpoints = 0;       // Since this process opened the pool.
   uint64_t checkpoint_at_ms = 0;  // Unix time at which the last one began. 0: there was none.
-  bool failed = false;            // The disk has failed.
+  int error_number = 0;           // Of the disk's first failure. 0: it has not failed, or the number is unknown.
 };
 
 }  // namespace erda::nvm

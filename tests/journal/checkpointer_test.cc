@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -92,6 +93,7 @@ TEST_F(CheckpointerTest, NothingIsFreeBeforeTheFileIsSynced) {
   EXPECT_EQ(disk_.calls(), calls) << "the ring has no checkpoint";
   EXPECT_EQ(stream_->released(), 0U);
   EXPECT_FALSE(health_.ok());
+  EXPECT_EQ(health_.error_number(), EINVAL);
 }
 
 // A fuzzer found that: the message did not tell what is damaged.
@@ -101,6 +103,7 @@ TEST_F(CheckpointerTest, DamageOfTheStreamInMemoryIsNamed) {
   memory_.bytes()[Stream::kHeaderBytes + offsetof(EntryHeader, kind)] = std::byte{99};
   const Status status = checkpointer_->Run();
   EXPECT_EQ(status.message(), "the stream of shard 3 in memory is damaged: a part of a stream has a malformed entry");
+  EXPECT_EQ(health_.error_number(), 0) << "no system call has failed";
   EXPECT_EQ(stream_->released(), 0U);
 }
 

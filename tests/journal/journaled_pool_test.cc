@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -309,8 +310,10 @@ TEST_F(JournaledPoolTest, FailureOfTheDiskIsForGood) {
   {
     const auto pool = MustOpen(options);
     std::atomic<bool> told_failure = false;
+    std::atomic<int> told_error = 0;
     pool->OnHeld(0, [&](const nvm::JournalCounts& counts) {
       if (counts.failed) told_failure = true;
+      told_error = counts.error_number;
       ++told;
     });
     Put(*pool, 0, 1, "held");
@@ -328,9 +331,12 @@ TEST_F(JournaledPoolTest, FailureOfTheDiskIsForGood) {
     EXPECT_EQ(failures, 1);
     EXPECT_GT(told, before) << "the shard must hear of it";
     EXPECT_TRUE(told_failure);
+    EXPECT_EQ(told_error, EFBIG);
     EXPECT_TRUE(pool->failed());
     EXPECT_TRUE(pool->OfShard(0).failed());
     EXPECT_TRUE(pool->OfShard(1).failed()) << "shards share the disk";
+    EXPECT_EQ(pool->error_number(), EFBIG);
+    EXPECT_EQ(pool->OfShard(1).error_number(), EFBIG);
     Put(*pool, 0, 3, "more");
     EXPECT_FALSE(pool->AwaitHeld().ok());
     EXPECT_FALSE(pool->nvm::Pool::Sync().ok());
@@ -388,6 +394,7 @@ TEST_F(JournaledPoolTest, FailureOfThePoolFileIsOneOfTheJournal) {
     const WritesFail fails;
     EXPECT_FALSE(pool->nvm::Pool::Sync().ok());
     EXPECT_TRUE(pool->failed());
+    EXPECT_EQ(pool->OfShard(0).error_number(), EFBIG);
   }
   const auto pool = MustOpen(Options());
   ASSERT_NE(pool, nullptr);

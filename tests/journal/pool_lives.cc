@@ -1,6 +1,7 @@
 #include "journal/pool_lives.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -123,7 +124,11 @@ void PoolLives::CheckBytes() {
   account_.pool = std::move(expected);
 }
 
+// The simulated files have one error, and the disk fails by nothing but that.
 void PoolLives::End() {
+  if (pool_ && journaled_->failed() && journaled_->error_number() != EIO) {
+    Break("the error number is not known: " + journaled_->failure().ToString());
+  }
   pool_.reset();
   journaled_ = nullptr;
 }

@@ -1,6 +1,7 @@
 // The lines of erda-cli top for two readings. Its use of a terminal is tested in tests/tools/top_test.py.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <sstream>
@@ -108,7 +109,11 @@ TEST_F(TopTest, JournalHasALineIfThereIsOne) {
   EXPECT_TRUE(Has(LinesOf(&before, now),
                   "journal   2.0 KiB/s written, 4/s flushes, 100 B not held; ring 25 % used; checkpoint 9 s ago"));
   now.info["journals_failed"] = "1";
-  EXPECT_TRUE(Has(LinesOf(&before, now), "9 s ago; its disk has failed"));
+  const auto line = [&] { return LinesOf(&before, now); };
+  EXPECT_TRUE(Has(line(), "9 s ago; its disk has failed"));
+  EXPECT_FALSE(Has(line(), "has failed:")) << "a server of an earlier version does not tell the error";
+  now.info["journal_error_number"] = std::to_string(EIO);
+  EXPECT_TRUE(Has(line(), "9 s ago; its disk has failed: Input/output error"));
 }
 
 TEST_F(TopTest, KindsWithoutRequestsAreLeftOut) {

@@ -1,5 +1,6 @@
 """erda-server's metrics: `erda-cli stats` has the same numbers, and the dashboard for Grafana shows them."""
 
+import errno
 import json
 import pathlib
 import re
@@ -154,6 +155,7 @@ class SameNumbersWithJournal(SameNumbers):
         for name in ("stream_bytes_total", "written_bytes_total", "flushes_total", "ring_bytes", "ring_used_bytes"):
             self.assertGreater(self.samples["erda_journal_" + name], 0, name)
         self.assertEqual(self.samples["erda_journals_failed"], 0)
+        self.assertEqual(self.samples["erda_journal_error_number"], 0)
         self.assertNotIn("erda_journal_failure", self.text)
         self.assertGreater(self.samples["erda_journal_hold_seconds_count"], 0)
         self.assertGreater(self.stats["hold_p99_ns"], 0)
@@ -168,12 +170,15 @@ class FailedJournal(unittest.TestCase):
             resource.prlimit(live.server.pid, resource.RLIMIT_FSIZE, (4 << 20, hard))
             done = live.run("head -c 50000 /dev/zero | tr '\\0' x > value; for i in {1..100}; do "
                             f"erda-cli -a {live.address} put key --value-file value; done")
-            self.assertIn("the disk of its journal", done.stderr)
+            self.assertIn("the disk of its journal (File too large)", done.stderr)
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
                 text = answer.read().decode()
             failure = re.search(r'^erda_journal_failure\{error="([^"]*)"\} 1$', text, re.MULTILINE)
             self.assertIn("File too large", failure[1])
             self.assertRegex(text, re.compile("^erda_journals_failed 1$", re.MULTILINE))
+            self.assertRegex(text, re.compile(f"^erda_journal_error_number {errno.EFBIG}$", re.MULTILINE))
+            stats = json.loads(live.run(f"erda-cli -a {live.address} stats --json").stdout)
+            self.assertEqual(stats["journal_error_number"], errno.EFBIG)
 
 
 class Dashboard(Live):

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -141,7 +142,14 @@ class Interval {
                        100 * static_cast<double>(number("journal_ring_used")) / ring,
                        at == 0 ? "no checkpoint yet"
                                : fmt::format("checkpoint {} s ago", Since(at, static_cast<uint64_t>(now)) / 1000),
-                       number("journals_failed") == 0 ? "" : "; its disk has failed");
+                       Failure());
+  }
+
+  // Servers of earlier versions do not tell the error number.
+  [[nodiscard]] std::string Failure() const {
+    if (number("journals_failed") == 0) return "";
+    const uint64_t error = number("journal_error_number");
+    return "; its disk has failed" + (error == 0 ? "" : fmt::format(": {}", std::strerror(static_cast<int>(error))));
   }
 
   [[nodiscard]] std::string OfKind(size_t i) const {

@@ -205,6 +205,9 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
     {"erda_journal_front_full_total", "", "counter",
      "Times that the small NVM in front of the journal had no room, so that answers had to wait for the disk. Many mean that the disk is slower than the puts; a larger front helps in peaks.",
      [](const ServerStats& stats) -> uint64_t { return stats.journal_front_full_times; }},
+    {"erda_journal_error_number", "", "gauge",
+     "Error number (errno) of the first failure of the journal's disk, such as 5 for EIO. 0: the disk has not failed, or the number is unknown.",
+     [](const ServerStats& stats) -> uint64_t { return stats.journal_error_number; }},
 };
 // clang-format on
 

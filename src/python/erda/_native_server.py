@@ -54,7 +54,7 @@ _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegate
            "journal_bytes_written", "journal_flushes", "journal_ring_bytes", "journal_ring_used", "journal_checkpoints",
            "journal_checkpoint_at_ms", "journal_interval_ms", "journal_full_times", "journals_failed",
            "archive_bytes_written", "archive_waiting_bytes", "archives_failing", "archive_gaps", "journal_front_bytes",
-           "journal_front_used", "journal_front_full_times")
+           "journal_front_used", "journal_front_full_times", "journal_error_number")
 # tools/statistics/generate: end
 
 

@@ -38,6 +38,7 @@ void ControlMemory::CountJournal(const nvm::JournalCounts& counts) {
   counters_.Set(Counter::kJournalCheckpoints, counts.checkpoints);
   counters_.Set(Counter::kJournalCheckpointAt, counts.checkpoint_at_ms);
   counters_.Set(Counter::kJournalsFailed, counts.failed ? 1 : 0);
+  counters_.Set(Counter::kJournalErrorNumber, static_cast<uint64_t>(counts.error_number));
   counters_.Set(Counter::kJournalFrontBytes, counts.front_bytes);
   counters_.Set(Counter::kJournalFrontUsed, counts.front_used_bytes);
   counters_.Set(Counter::kJournalFrontFullTimes, counts.front_full_times);

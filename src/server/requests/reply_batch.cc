@@ -21,7 +21,7 @@ using format::Reply;
 
 void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome, Undone undone) {
   if (holds_later_ && undone != Undone::kMayBe && nvm_.failed()) [[unlikely]]
-    return AddReply(asked, kind, id, OfFailedMedium(), Undone::kMayBe);
+    return AddReply(asked, kind, id, OfFailedMedium(nvm_.error_number()), Undone::kMayBe);
   activity_.CountAnswer(kind, outcome.code);
   activity_.CountRequest(asked.session.fabric);
   Reply reply{};
@@ -51,12 +51,14 @@ size_t ReplyBatch::AddHeld(uint64_t held) {
 
 // A client that asked for the time learns it all the same.
 size_t ReplyBatch::AddFailed() {
-  return waiting_.ReleaseAll([this](const Asked& asked, uint8_t kind) {
+  const Outcome failed = OfFailedMedium(nvm_.error_number());
+  return waiting_.ReleaseAll([&](const Asked& asked, uint8_t kind) {
     if (kind != 0) {
       const auto memory = std::span(asked.session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply));
       auto reply = LoadAs<Reply>(memory);
-      reply.code = static_cast<uint8_t>(OfFailedMedium().code);
-      reply.reason = static_cast<uint8_t>(OfFailedMedium().reason);
+      reply.code = static_cast<uint8_t>(failed.code);
+      reply.reason = static_cast<uint8_t>(failed.reason);
+      reply.number = failed.number;
       std::memcpy(memory.data(), &reply, sizeof(reply));
     }
     AddFromMemory(asked, kind);

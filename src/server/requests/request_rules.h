@@ -16,8 +16,10 @@ namespace erda::server {
 // Returns true if the shard may keep the request until there is room in the log. A delegated put has its space already.
 // If it waited, its client would keep its chunk, and that may prevent the room that the put waits for.
 [[nodiscard]] bool MayWait(const format::Request& request);
-// Returns the outcome of each request whose answer would have to wait for a medium that has failed.
-[[nodiscard]] inline Outcome OfFailedMedium() { return {Code::kUnavailable, format::Reason::kJournal, {}, 0, {}}; }
+// Returns the outcome of each request whose answer would have to wait for a medium that has failed with this error.
+[[nodiscard]] inline Outcome OfFailedMedium(int error_number) {
+  return {Code::kUnavailable, format::Reason::kJournal, {}, 0, {}, 0, static_cast<uint64_t>(error_number)};
+}
 // Whether a power cut may undo what a reply tells.
 enum class Undone : uint8_t {
   kNever,   // It tells the state of a key.

@@ -20,7 +20,7 @@ struct Outcome {
   uint32_t head = 0;
   format::ObjectHeader header{};
   uint32_t generation = 0;  // of the region of `address`
-  uint64_t number = 0;      // the sum after an increment
+  uint64_t number = 0;      // as in format::Reply
 };
 
 }  // namespace erda::server
