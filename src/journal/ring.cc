@@ -88,10 +88,7 @@ Status Ring::CheckEnd() const {
 }
 
 // The epoch is durable before any record has it. Otherwise a second cut could let it begin twice, with two streams.
-//
-// Not inlined: gcc 12 with link-time optimization inlined it into the start of a pool, and copied the block by `rep
-// movs`. It moved loads and stores of the block's fields across that copy. So no new epoch reached the disk.
-[[gnu::noinline]] Status Ring::BeginEpoch(Place place) {
+Status Ring::BeginEpoch(Place place) {
   if (!failure_.ok()) return failure_;
   assert(held_ == end_ && (place == end_ || (place > end_ && checkpoint_.place == end_)));
   CheckpointBlock next = checkpoint_;
