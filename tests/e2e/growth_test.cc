@@ -253,7 +253,9 @@ TEST_P(Costs, AbsentKeyTakesNoMoreReadsAfterGrowth) {
   const auto reader = Connect({.cache_entries = 0});
   const ClientStats before = reader->stats();
   ExpectAbsent(*reader, 4000, 6000);
-  EXPECT_EQ(reader->stats().reads - before.reads, 2000U * 4);
+  const uint64_t reads = reader->stats().reads - before.reads;
+  EXPECT_GE(reads, 2000U * 4);
+  EXPECT_LE(reads, 2000U * 4 + 20) << "a look that meets a move of an entry reads the number of moves once more";
   EXPECT_EQ(reader->stats().second_looks - before.second_looks, 2000U);
 }
 
