@@ -10,10 +10,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/unique_fd.h"
 #include "journal/ring_fixture.h"
+#include "journal/simulated_files.h"
 #include "journal/stream_fixture.h"
 
 namespace erda::journal {
@@ -105,6 +107,22 @@ TEST_F(CheckpointerTest, DamageOfTheStreamInMemoryIsNamed) {
   EXPECT_EQ(status.message(), "the stream of shard 3 in memory is damaged: a part of a stream has a malformed entry");
   EXPECT_EQ(health_.error_number(), 0) << "no system call has failed";
   EXPECT_EQ(stream_->released(), 0U);
+}
+
+// Otherwise a flush of the ring waits for a whole step.
+TEST_F(CheckpointerTest, StepsGoToTheDiskInPieces) {
+  SimulatedFiles files(1);
+  UniqueFd file(::open(files.pool().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::ftruncate(file.get(), kPoolBytes), 0);
+  Begin(std::move(file));
+  const std::string text(4096, 'x');
+  for (uint64_t bytes = 0; bytes < Writeback::kPieceBytes; bytes += text.size()) {
+    EXPECT_EQ(files.writebacks(), 0U);
+    Hold(4096, text);
+    ASSERT_TRUE(checkpointer_->Run().ok());
+  }
+  EXPECT_EQ(files.writebacks(), 1U);
+  checkpointer_->Stop();
 }
 
 TEST_F(CheckpointerTest, StreamIsNotFreeBeforeTheRingHasTheCheckpoint) {

@@ -214,30 +214,39 @@ TEST(FrontPartCutTest, RestartFindsAllThatWasHeldAndNothingElse) {
   EXPECT_GT(with_bytes, 1000);
 }
 
+// Bytes of a part before the call that is cut off.
+std::vector<std::byte> BytesBeforeTheCut() { return StreamBytes(0, 64); }
+
+// Returns what NVM has after the power went off in the fence number `cut` of the call. The part had some bytes before.
+template <class Call>
+CrashPool::Image NvmAfterCut(uint64_t cut, uint64_t seed, const Call& call) {
+  CrashPool pool(kPoolBytes);
+  nvm::Writer nvm(pool);
+  FrontPart part = FrontPart::Format(nvm, kOffset, kSize, kRingIdentity, 1, 0);
+  const std::vector<std::byte> bytes = BytesBeforeTheCut();
+  const std::span<const std::byte> all[] = {bytes};
+  EXPECT_TRUE(part.Append(0, all));
+  uint64_t fences = 0;
+  pool.before_fence = [&] {
+    if (fences++ == cut) throw Crash();
+  };
+  EXPECT_THROW(call(nvm), Crash);
+  pool.before_fence = nullptr;
+  Random random(seed);
+  return pool.AfterPowerCut(random, 0.5);
+}
+
 // A part that is half cleared has no bytes, and belongs to nobody.
 TEST(FrontPartCutTest, ClearThatIsCutLeavesAFreePart) {
   int free_parts = 0;
   for (uint64_t cut = 0; cut < 2; ++cut) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
-      CrashPool pool(kPoolBytes);
-      nvm::Writer nvm(pool);
-      FrontPart part = FrontPart::Format(nvm, kOffset, kSize, kRingIdentity, 1, 0);
-      const std::vector<std::byte> bytes = StreamBytes(0, 64);
-      const std::span<const std::byte> all[] = {bytes};
-      ASSERT_TRUE(part.Append(0, all));
-      uint64_t fences = 0;
-      pool.before_fence = [&] {
-        if (fences++ == cut) throw Crash();
-      };
-      EXPECT_THROW(FrontPart::Clear(nvm, kOffset), Crash);
-      pool.before_fence = nullptr;
-      Random random(seed);
-      CrashPool after(pool.AfterPowerCut(random, 0.5));
+      CrashPool after(NvmAfterCut(cut, seed, [](nvm::Writer& nvm) { FrontPart::Clear(nvm, kOffset); }));
       nvm::Writer writer(after);
       const auto left = FrontPart::Open(writer, kOffset, kSize, kRingIdentity);
       if (left.ok()) {
         EXPECT_EQ(cut, 0U) << "the magic number goes first";
-        EXPECT_EQ(left->Read().bytes, bytes) << "nothing else has changed";
+        EXPECT_EQ(left->Read().bytes, BytesBeforeTheCut()) << "nothing else has changed";
       } else {
         EXPECT_TRUE(FrontPart::IsFree(writer, kOffset, kSize, kRingIdentity));
         ++free_parts;
@@ -251,20 +260,8 @@ TEST(FrontPartCutTest, ClearThatIsCutLeavesAFreePart) {
 TEST(FrontPartCutTest, FormatThatIsCutLeavesNoBytes) {
   for (uint64_t cut = 0; cut < 3; ++cut) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
-      CrashPool pool(kPoolBytes);
-      nvm::Writer nvm(pool);
-      FrontPart old = FrontPart::Format(nvm, kOffset, kSize, kRingIdentity, 1, 0);
-      const std::vector<std::byte> bytes = StreamBytes(0, 64);
-      const std::span<const std::byte> all[] = {bytes};
-      ASSERT_TRUE(old.Append(0, all));
-      uint64_t fences = 0;
-      pool.before_fence = [&] {
-        if (fences++ == cut) throw Crash();
-      };
-      EXPECT_THROW((void)FrontPart::Format(nvm, kOffset, kSize, kRingIdentity, 2, 4096), Crash);
-      pool.before_fence = nullptr;
-      Random random(seed);
-      CrashPool after(pool.AfterPowerCut(random, 0.5));
+      CrashPool after(NvmAfterCut(
+          cut, seed, [](nvm::Writer& nvm) { (void)FrontPart::Format(nvm, kOffset, kSize, kRingIdentity, 2, 4096); }));
       nvm::Writer writer(after);
       const auto part = FrontPart::Open(writer, kOffset, kSize, kRingIdentity);
       ASSERT_TRUE(part.ok()) << part.status().ToString();
