@@ -210,10 +210,12 @@ class Comparison {
     Random random(number + 1);
     bench::Zipfian zipfian(settings_.records, kTheta);
     const bench::Scatter scatter(settings_.records);
-    for (uint64_t next = number; part.status.ok() && Time::now() < end; next += settings_.clients) {
+    uint64_t next = number;
+    do {  // A thread that begins late does one operation.
       const uint64_t key = workload.new_keys ? next : scatter(zipfian.Next(random));
       part.status = random.Chance(workload.puts) ? client.Put(key, part.put) : client.Get(key, part.get);
-    }
+      next += settings_.clients;
+    } while (part.status.ok() && Time::now() < end);
   }
 
   const Settings& settings_;
