@@ -184,6 +184,7 @@ void Gets::GoOn(GetOp& op, SearchStep step) {
 void Gets::ReadNewest(GetOp& op) {
   op.at = op.entry.entry_word().new_address();
   op.newer_version = 0;
+  op.skips = false;
   op.rereads = 0;
   const uint64_t hint = op.entry.entry_meta().size_hint_bytes();
   if (op.label_only) return ReadVersion(op, std::min(hint, kLabelBytesRead));
@@ -211,7 +212,7 @@ void Gets::ReadVersion(GetOp& op, uint64_t bytes) {
     const LogAddress old_address = op.entry.entry_word().old_address();
     op.old_slot = op.link->known.SlotOf(op.head(), old_address);
     const bool can_be = op.link->known.Resolve(op.old_slot, old_address, &offset, &in_segment);
-    if (!can_be || in_segment < kOldHeaderBytes) return GoTo(op, old_address);
+    if (!can_be || in_segment < kOldHeaderBytes) return SkipToOld(op);
     op.step = Step::kObject;
     const fabric::RemoteAddress old_version{format::kPoolRegion, offset};
     const fabric::WorkRequest works[] = {posting_.ReadWork(op, op.message().first(op.read_bytes), version, false),
@@ -293,6 +294,7 @@ void Gets::Decide(GetOp& op, ObjectView view, EntryLook look) {
   facts.whole = view.state == ObjectState::kWhole;
   facts.settled = (op.at == word.new_address() && word.settled()) || op.at == word.old_address();
   facts.persisted = view.header.persisted();
+  facts.tombstone = !view.header.is_value();
   facts.flushed_by_read = view.header.flushed_by_read();
   facts.flush = op.link->flush_method();
   facts.look = look;
@@ -311,6 +313,8 @@ void Gets::Decide(GetOp& op, ObjectView view, EntryLook look) {
       return StartSearch(op);
     case ReadStep::kDamaged:
       if (!SlotHolds(op)) return;
+      // An acknowledged version may be among those. The entry names it, or a newer one, when the newest is settled.
+      if (op.skips && !Planted(Flaw::kSkipsToDamage)) return StartSearch(op);
       return ending_.Fail(op, {Code::kCorruption, connections_.address() + ": the stored value of a key is damaged"});
   }
 }
@@ -387,12 +391,18 @@ void Gets::GoOlder(GetOp& op, const ObjectView& view) {
   const bool known = view.state != ObjectState::kNothing;
   // This version may be the original of an old version that does not verify any more. Then each older version is too
   // old.
-  if (known && op.IsComparedWithOld() && op.OldVersion() == 0) return GoTo(op, old_address);
+  if (known && op.IsComparedWithOld() && op.OldVersion() == 0) return SkipToOld(op);
   const LogAddress previous = known ? LogAddress(view.header.previous) : format::kNoAddress;
-  const LogAddress next = previous.none() || Planted(Flaw::kSkipsChain) ? old_address : previous;
-  if (next.none()) return ending_.FailWith(op, Code::kNotFound);
   op.newer_version = known ? view.header.version : (op.newer_version == 0 ? UINT64_MAX : op.newer_version);
-  GoTo(op, next);
+  if (previous.none() || Planted(Flaw::kSkipsChain)) return SkipToOld(op);
+  GoTo(op, previous);
+}
+
+void Gets::SkipToOld(GetOp& op) {
+  const LogAddress old_address = op.entry.entry_word().old_address();
+  if (old_address.none()) return ending_.FailWith(op, Code::kNotFound);
+  op.skips = true;
+  GoTo(op, old_address);
 }
 
 void Gets::GoTo(GetOp& op, LogAddress address) {

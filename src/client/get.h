@@ -92,6 +92,7 @@ class Gets {
   void LookAgain(GetOp& op);
   void OnSecondLook(GetOp& op);
   void GoOlder(GetOp& op, const format::ObjectView& view);
+  void SkipToOld(GetOp& op);
   void GoTo(GetOp& op, format::LogAddress address);
   // Ends the get with the version that counts. Looks again if the version's deadline has passed meanwhile.
   void EndWith(GetOp& op, const format::ObjectView& view) {

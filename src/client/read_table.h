@@ -8,6 +8,10 @@
 //                                                                           a reader finds it past the caches
 //   the same, flushed by the server               not none      -           the next older: its put is not acknowledged
 //                                                                           yet, and a power cut could undo it
+//   the same, a tombstone                         not none      not known   look at the entry again: it may have named
+//                                                                           an earlier tombstone in this place
+//   the same, a tombstone                         not none      changed     start again
+//   the same, a tombstone                         not none      unchanged   the next older, as above
 //   not whole                                     any           not known   look at the entry again
 //   not whole                                     any           changed     start again
 //   not whole, not settled                        any           unchanged   the next older; tell the server
@@ -33,6 +37,7 @@ struct ReadFacts {
   bool whole = false;
   bool settled = false;          // The entry names it as its settled new version, or as its old one.
   bool persisted = false;        // Its put asked for kPersisted. Known only if it is whole.
+  bool tombstone = false;        // It has no value. Known only if it is whole.
   bool flushed_by_read = false;  // Its writer flushes it by a Read. Known only if it is whole.
   format::FlushMethod flush = format::FlushMethod::kNone;
   EntryLook look = EntryLook::kNotYet;  // The state of the entry since the version was read.
@@ -42,8 +47,8 @@ struct ReadFacts {
   if (facts.whole) {
     const bool could_be_undone =
         !facts.settled && facts.persisted && !facts.flushed_by_read && facts.flush != format::FlushMethod::kNone;
-    if (Planted(Flaw::kReturnsUnsettled)) return ReadStep::kReturn;
-    return could_be_undone ? ReadStep::kOlder : ReadStep::kReturn;
+    if (!could_be_undone || Planted(Flaw::kReturnsUnsettled)) return ReadStep::kReturn;
+    if (!facts.tombstone || Planted(Flaw::kTombstoneNotConfirmed)) return ReadStep::kOlder;
   }
   switch (facts.look) {
     case EntryLook::kNotYet:
@@ -53,6 +58,7 @@ struct ReadFacts {
     case EntryLook::kUnchanged:
       break;
   }
+  if (facts.whole) return ReadStep::kOlder;
   if (Planted(Flaw::kDamageIsOlder)) return ReadStep::kOlderAndReport;
   return facts.settled ? ReadStep::kDamaged : ReadStep::kOlderAndReport;
 }

@@ -67,6 +67,17 @@ class ChainTest : public EngineTest {
       if (fabric_->posted.empty()) engine_->Poll();
     }
   }
+  // The same, for a get that begins again and again until the entry changes.
+  void ServeSome() {
+    for (int reads = 0; reads < 100 && !fabric_->posted.empty(); ++reads) {
+      Answer(fabric_->Take());
+      if (fabric_->posted.empty()) engine_->Poll();
+    }
+  }
+  void SetOld(LogAddress old) { word_ = format::EntryWord::Make(true, kNewest, old, false); }
+  // The only version from now on. It is settled.
+  void Settle(LogAddress at) { word_ = format::EntryWord::Make(true, at, format::kNoAddress, true); }
+
   void Answer(const WorkRequest& work) {
     ASSERT_EQ(work.kind, OpKind::kRead);
     std::memset(work.local.data(), 0, work.local.size());
@@ -82,7 +93,7 @@ class ChainTest : public EngineTest {
       std::memcpy(work.local.data(), log_.data() + from, work.local.size());
       old_headers_ += work.local.size() == kOldHeaderBytes ? 1 : 0;
     } else {
-      const format::IndexEntry entry{format::EntryWord::Make(true, kNewest, old_, false).raw(),
+      const format::IndexEntry entry{word_.raw(),
                                      format::EntryMeta::Make(format::EntryMeta::TagOf(HashKey(kKey)), 0, 0, 4).raw()};
       std::memcpy(work.local.data(), &entry, sizeof(entry));
     }
@@ -101,7 +112,7 @@ class ChainTest : public EngineTest {
   uint64_t shard_time_ = kServerMillis;
   std::vector<std::byte> log_ = std::vector<std::byte>(32768);  // The beginning of the first region.
   format::HeadSlot slots_[2] = {format::HeadSlot::Of(0, 1), format::HeadSlot::Of(0, 1)};
-  LogAddress old_ = kMoved;
+  format::EntryWord word_ = format::EntryWord::Make(true, kNewest, kMoved, false);
   uint32_t old_headers_ = 0;  // The number of headers of old versions that were read.
   std::string got_;
 };

@@ -31,7 +31,9 @@ not. A power cut after the crash may lose it, if recovery did not make it persis
 A delete settles the current version if it is whole, and answers not-found if no version is visible. Otherwise it
 publishes a tombstone, which is whole, persistent and unsettled. It marks in DRAM that the versions in flight are
 superseded, frees the entry, and answers. Every tombstone stands at the same address (SLOT). The next delete, of this
-key or of another one, writes over it. A superseded version never changes the entry.
+key or of another one, writes over it. A superseded version never changes the entry. So a get that finds a tombstone
+looks at the entry again before it goes to an older version. The entry that it read may have named an earlier tombstone,
+and have another old version than now (`tombstone-not-confirmed`).
 
 A put or delete may have a condition: the key is absent, or its value is that of a certain put. The shard settles the
 current version if it is whole, and then compares. While the newest version is not whole, the shard waits. For that
@@ -659,6 +661,9 @@ def read_version(c, s, i, g, op, get):
             return
         value = None if v.put in g.over else v.put
         yield f"get{i} returns {'absent' if value is None else f'put{value}'}", t, (("ret", op, value),)
+    elif a == SLOT and c.defect != "tombstone-not-confirmed":
+        # It may be a later tombstone than the one that the entry named.
+        yield f"get{i} {a} is a tombstone", get(Get(3, snap, a, g.over)), ()
     elif to_old:
         yield f"get{i} {a} not settled, goes to the old one", get(Get(2, snap, snap.old, g.over)), ()
     else:
@@ -797,6 +802,8 @@ def puts(path, *levels):
 
 
 P, L = PERSISTED, PLACED
+# Put 1 comes after put 0. Put 2 comes after a delete, and delete 1 after put 2.
+ORDERED = {("put", 1): 0, ("put", 2): None, ("del", 1): 2}
 # Name, configuration, and whether a run without arguments checks it.
 CONFIGURATIONS = [
     # Puts, one key.
@@ -855,6 +862,8 @@ CONFIGURATIONS = [
     ("reserved put, delete, one by one, power cut", Config(puts(R, P), 2, dels=1, cuts=1, deaths=1, fine=True), True),
     ("reserved put, two deletes, power cut", Config(puts(R, P), 2, dels=2, cuts=1, fine=True), True),
     ("two reserved puts, two deletes", Config(puts(R, P, P), 1, dels=2), True),
+    ("inline and reserved placed puts, two deletes",
+     Config(puts(I, P) + puts(R, L) + puts(I, P), 1, dels=2, wants=ORDERED), True),
     ("two reserved puts, two deletes, power cut", Config(puts(R, P, P), 1, dels=2, cuts=1), False),
     ("placed and persisted, delete, power cut", Config(puts(R, L, P), 1, dels=1, cuts=1, fine=True), False),
     ("placed and persisted, delete, a client dies", Config(puts(R, L, P), 1, dels=1, deaths=1), True),
@@ -1015,6 +1024,7 @@ PLANTED = {
     "tombstone-settled": Config(puts(R, P), 2, dels=1, cuts=1, fine=True),       # One store publishes and settles.
     "tombstone-drops-old": Config(puts(R, P), 2, dels=1, cuts=1, fine=True),
     "delete-looks-at-newest": Config(puts(R, L, L), 1, dels=1),         # Not-found if the newest alone is not whole.
+    "tombstone-not-confirmed": Config(puts(I, P) + puts(R, L) + puts(I, P), 1, dels=2, wants=ORDERED),
     "recovery-keeps-tombstone": Config(puts(R, P), 2, dels=1, cuts=1),
 }
 

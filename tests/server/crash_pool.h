@@ -100,6 +100,10 @@ class CrashPool final : public nvm::Pool {
   [[nodiscard]] bool IsDurable(uint64_t offset, uint64_t size) const {
     return std::memcmp(bytes_.data() + offset, std::as_bytes(std::span(durable_)).data() + offset, size) == 0;
   }
+  // Returns true if the disk of a pool with a journal will get more bytes there.
+  [[nodiscard]] bool WillWrite(uint64_t offset, uint64_t size) const {
+    return streams_ != nullptr && streams_->WillWrite(offset, size);
+  }
   // The medium decays: it has these bytes from now on. So do the caches and the lines on their way.
   void Damage(uint64_t offset, std::span<const std::byte> with) {
     std::memcpy(bytes_.data() + offset, with.data(), with.size());

@@ -44,6 +44,19 @@ class StreamDisk {
   void HoldAll(std::span<std::byte> disk) {
     for (const auto& each : streams_) Hold(*each, disk, UINT64_MAX);
   }
+  // Returns true if the disk will get an entry that writes there.
+  [[nodiscard]] bool WillWrite(uint64_t offset, uint64_t size) const {
+    bool found = false;
+    const auto look = [&](const journal::Entry& entry) {
+      found = found || (entry.offset < offset + size && offset < entry.offset + entry.size);
+    };
+    for (const auto& each : streams_) {
+      for (const auto piece : each->stream->Bytes(*each->held, each->stream->end())) {
+        if (!journal::ForEachEntry(piece, UINT64_MAX, look)) std::abort();
+      }
+    }
+    return found;
+  }
   // The power is cut. Records that the disk has not confirmed may be there or not. The streams are empty then.
   void CutPower(Random& random, std::span<std::byte> disk) {
     for (const auto& each : streams_) {

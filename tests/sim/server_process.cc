@@ -268,6 +268,8 @@ std::optional<std::string> ServerProcess::Damage(std::string_view key) {
   const auto version = medium.SettledOf(key);
   // A version is not settled for good if a power cut can make it unsettled again.
   if (!version || !crash_pool_->IsDurable(version->entry_at, sizeof(format::IndexEntry))) return std::nullopt;
+  // The stream would write over the damage.
+  if (crash_pool_->WillWrite(version->at, version->bytes)) return std::nullopt;
   std::string value(AsString(version->view.value));
   const auto before = medium.Before(*version);
   if (before && before->bytes <= version->bytes && crash_random_.Chance(0.4)) {
