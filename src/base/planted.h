@@ -111,6 +111,8 @@ enum class Flaw : uint8_t {
   kReturnsExpired,         // A get returns a value although it has expired.
   kExpiresBehindRead,      // A get judges expiry by the time at its end, and not by the time of its Read.
   kTrustsOwnClock,         // A client judges expiry by its own clock.
+  kFollowsAny,             // An operation begins although earlier ones of the client on its key are under way.
+  kFollowsCondition,       // A put follows one with a condition, which may wait at the shard.
   // Scans of the client.
   kBlockNotConfirmed,    // A block counts although entries were being moved.
   kBlockSplitNotSeen,    // A block counts for the keys that belonged there before it was split.
@@ -215,6 +217,8 @@ inline constexpr const char* kFlawNames[] = {
     "returns-expired",
     "expires-behind-read",
     "trusts-own-clock",
+    "follows-any",
+    "follows-condition",
     "block-not-confirmed",
     "block-split-not-seen",
     "scan-skips-unverified",

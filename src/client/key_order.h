@@ -1,7 +1,9 @@
-// The order of one client's operations on one key: each begins when the one that was started before it is finished.
+// The order of one client's operations on one key. Each begins when those that were started before it are finished, or
+// at once if it may follow the one before it.
 //
 // ops[i] is the operation with index i, and ops.size() is their number. An operation has an index, key_hash and
-// key_view. Only the order uses its bucket_next, after and in_order. Only the client's thread calls it.
+// key_view. MayFollow(before) says whether it may begin while `before` is under way, and waits_for_turn() whether it
+// has not begun. Only the order uses its bucket_next, after and in_order. Only the client's thread calls it.
 #pragma once
 
 #include <bit>
@@ -26,20 +28,26 @@ class KeyOrder {
     for (OpIndex i = BucketOf(op.key_hash); i != kNoOp; i = ops[i].bucket_next) {
       if (ops[i].key_hash != op.key_hash || ops[i].after != kNoOp || ops[i].key_view() != op.key_view()) continue;
       ops[i].after = op.index;
-      waits = true;
+      waits = !op.MayFollow(ops[i]);
       break;
     }
     Enter(op);
     return waits;
   }
-  // Removes a finished operation. Returns the operation whose turn is next, or kNoOp if none waits.
+  // Removes a finished operation. Returns the operation whose turn has come, or kNoOp if no turn has come. An operation
+  // whose predecessor leaves while earlier ones are under way waits for those.
   template <class Ops, class Op>
   [[nodiscard]] OpIndex Leave(Ops&& ops, Op& op) {
     OpIndex* link = &BucketOf(op.key_hash);
     while (*link != op.index) link = &ops[*link].bucket_next;
     *link = op.bucket_next;
     op.in_order = false;
-    return op.after;
+    for (OpIndex i = BucketOf(op.key_hash); i != kNoOp; i = ops[i].bucket_next) {
+      if (ops[i].after != op.index) continue;
+      ops[i].after = op.after;
+      return kNoOp;
+    }
+    return op.after != kNoOp && ops[op.after].waits_for_turn() ? op.after : kNoOp;
   }
   // Sorts all operations again, since another seed gave each key a new hash.
   template <class Ops>

@@ -123,6 +123,11 @@ struct Operation {
     in_buffer = buffer->From(before_value);
     buffer->in_use = true;
   }
+  // Returns true if the operation may begin while `before` is under way, an earlier operation on its key. Both are
+  // inline puts without a condition, and `before` is sent (docs/protocol.md, "Put, inline"). REQUIRES: the operation
+  // has not begun.
+  [[nodiscard]] bool MayFollow(const Operation& before) const;
+  [[nodiscard]] bool waits_for_turn() const { return step == Step::kKeyTurn; }
   // Returns true if the operation is under way, and ends when its link closes.
   [[nodiscard]] bool waits_for_link() const {
     return step != Step::kFree && step != Step::kDone && step != Step::kKeyTurn;

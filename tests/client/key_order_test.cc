@@ -16,8 +16,12 @@ struct Op {
   OpIndex bucket_next = kNoOp;
   OpIndex after = kNoOp;
   bool in_order = false;
+  bool may_follow = false;
+  bool waits = false;
 
   [[nodiscard]] std::string_view key_view() const { return key; }
+  [[nodiscard]] bool MayFollow(const Op& before) const { return may_follow && before.may_follow; }
+  [[nodiscard]] bool waits_for_turn() const { return waits; }
 };
 
 class KeyOrderTest : public testing::Test {
@@ -30,7 +34,8 @@ class KeyOrderTest : public testing::Test {
   bool Join(OpIndex i, std::string_view key, uint64_t hash) {
     ops_[i].key = key;
     ops_[i].key_hash = hash;
-    return order_.Join(std::span(ops_), ops_[i]);
+    ops_[i].waits = order_.Join(std::span(ops_), ops_[i]);
+    return ops_[i].waits;
   }
   OpIndex Leave(OpIndex i) { return order_.Leave(std::span(ops_), ops_[i]); }
 
@@ -48,6 +53,29 @@ TEST_F(KeyOrderTest, OperationsOnOneKeyTakeTurnsInTheirOrder) {
   EXPECT_EQ(Leave(1), 2U);
   EXPECT_EQ(Leave(2), kNoOp);
   EXPECT_FALSE(Join(4, "a", 1));
+}
+
+// 0, 1 and 2 are under way together. 3 waits for all of them.
+TEST_F(KeyOrderTest, OperationWaitsForAllThatAreUnderWay) {
+  for (OpIndex i : {0, 1, 2, 4}) ops_[i].may_follow = true;
+  for (OpIndex i : {0, 1, 2}) EXPECT_FALSE(Join(i, "a", 1));
+  EXPECT_TRUE(Join(3, "a", 1));
+  EXPECT_TRUE(Join(4, "a", 1)) << "it may not pass one that waits";
+  EXPECT_EQ(Leave(1), kNoOp);
+  EXPECT_EQ(Leave(2), kNoOp);
+  EXPECT_EQ(Leave(0), 3U);
+  ops_[3].waits = false;
+  EXPECT_EQ(Leave(3), 4U);
+  ops_[4].waits = false;
+  EXPECT_EQ(Leave(4), kNoOp);
+}
+
+TEST_F(KeyOrderTest, OperationThatFollowedIsNotBegunAgain) {
+  for (OpIndex i : {0, 1}) ops_[i].may_follow = true;
+  for (OpIndex i : {0, 1}) EXPECT_FALSE(Join(i, "a", 1));
+  EXPECT_EQ(Leave(0), kNoOp);
+  EXPECT_TRUE(Join(2, "a", 1));
+  EXPECT_EQ(Leave(1), 2U);
 }
 
 TEST_F(KeyOrderTest, TwoKeysWithOneHashDoNotWaitForEachOther) {

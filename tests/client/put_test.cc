@@ -37,6 +37,23 @@ TEST(UnconnectedTest, TooLargeValueIsRefusedBeforeThePoolIsKnown) {
   ::munmap(memory, kBytes);
 }
 
+// The shard keeps their order. A delete waits for both, since the shard may answer it before a put that waits there.
+TEST_F(EngineTest, InlinePutsOfOneKeyAreUnderWayTogether) {
+  Put(64);
+  Put(64);
+  engine_->Poll();
+  const WorkRequest first = TakeRequest(RequestOp::kPutInline);
+  const WorkRequest second = TakeRequest(RequestOp::kPutInline);
+  ASSERT_TRUE(engine_->Delete(kKey, [](const Status& /*status*/) {}).ok());
+  for (const WorkRequest& put : {first, second}) {
+    engine_->Poll();
+    EXPECT_TRUE(fabric_->posted.empty());
+    Answer(put, {});
+    engine_->Poll();
+  }
+  (void)TakeRequest(RequestOp::kDelete);
+}
+
 // A large value is sent from memory that the engine gives back when the operation ends. The device may send it again
 // until it has completed. The reply is another message, and may come first.
 using LargePutTest = EngineTest;

@@ -126,6 +126,7 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw == erda::Flaw::kSplitNotSeen) return Kind::kGrowth;
   if (flaw == erda::Flaw::kReadsInOrder) return Kind::kScans;
   if (flaw >= erda::Flaw::kBlockNotConfirmed && flaw <= erda::Flaw::kScanForgetsChanged) return Kind::kScans;
+  if (flaw == erda::Flaw::kFollowsCondition) return Kind::kConditions;
   if (flaw >= erda::Flaw::kConditionNotAwaited && flaw <= erda::Flaw::kJudgesUnpublished) return Kind::kConditions;
   if (flaw >= erda::Flaw::kCommitAfterDelete && flaw <= erda::Flaw::kFreeNotFlushed) return Kind::kDeletes;
   return std::nullopt;

@@ -111,15 +111,16 @@ struct Act {
   bool must = true;                   // It takes effect, between begin and end.
   bool stays = true;                  // No cut undoes it.
   std::optional<uint64_t> expects{};  // The value that the key must have just before.
+  std::optional<uint64_t> behind{};   // The value that must be written before: see Turns.
 };
 
 std::optional<Act> ActOf(const Record& r) {
   const bool damaged = r.code == Code::kCorruption && r.action != Action::kPut;
   const bool known = r.code == Code::kOk || r.code == Code::kNotFound || damaged;
   const bool unknown = r.code == Code::kUnavailable || r.code == Code::kTimeout || r.code == Code::kCorruption;
-  Act act{Act::Kind::kRead, r.value, r.begin, known ? r.end : Record::kNever, known, !r.placed, r.expects};
+  Act act{Act::Kind::kRead, r.value, r.begin, known ? r.end : Record::kNever, known, !r.placed, r.expects, {}};
   if (r.code == Code::kConflict) {
-    return Act{Act::Kind::kReadNot, r.expects.value_or(Record::kNever), r.begin, r.end, true, true, std::nullopt};
+    return Act{Act::Kind::kReadNot, r.expects.value_or(Record::kNever), r.begin, r.end, true, true, {}, {}};
   }
   if (damaged) {
     act.value = Record::kDamaged;
@@ -165,10 +166,14 @@ class Search {
       if (act.expects) reads_left_[*act.expects] += 0;
       if (act.kind == Act::Kind::kExpire) lives_[act.value].expiry = i;
     }
+    std::map<uint64_t, size_t> writes;  // by value
     for (size_t i = 0; i < acts_.size(); ++i) {
+      if (acts_[i].kind != Act::Kind::kWrite) continue;
       const auto life = lives_.find(acts_[i].value);
-      if (acts_[i].kind == Act::Kind::kWrite && life != lives_.end()) life->second.put = i;
+      if (life != lives_.end()) life->second.put = i;
+      writes[acts_[i].value] = i;
     }
+    for (const Act& act : acts_) behind_.push_back(act.behind ? writes.at(*act.behind) : kNone);
   }
 
   // Returns true if an order of the remaining acts exists.
@@ -196,6 +201,11 @@ class Search {
   void Undo(size_t i) {
     Flip(i);
     if (acts_[i].kind == Act::Kind::kRead) ++reads_left_[acts_[i].value];
+  }
+
+  // Returns true if the act can come before all that come at the horizon or later.
+  [[nodiscard]] bool CanCome(size_t i, uint64_t horizon) const {
+    return !Done(i) && acts_[i].begin < horizon && (behind_[i] == kNone || Done(behind_[i]));
   }
 
   // Returns the first end among acts that must come. An act that begins later cannot come now. The acts are sorted by
@@ -232,7 +242,7 @@ class Search {
       const size_t before = reads->size();
       for (size_t i = 0; i < acts_.size(); ++i) {
         const Act& act = acts_[i];
-        if (act.begin >= horizon || Done(i)) continue;
+        if (!CanCome(i, horizon)) continue;
         const bool expires = act.kind == Act::Kind::kExpire && IsPast(act) && CanExpire(act);
         if (!expires && (!IsRead(act) || !Reads(act))) continue;
         Do(i);
@@ -254,7 +264,7 @@ class Search {
     bool tried_expired = false;
     for (size_t i = 0; i < acts_.size(); ++i) {
       const Act& act = acts_[i];
-      if (Done(i) || act.begin >= horizon || IsRead(act)) continue;
+      if (!CanCome(i, horizon) || IsRead(act)) continue;
       // Decay leaves the version of the damaged value, or none that can be read. So any condition may hold.
       if (act.expects && *act.expects != Present() && value_ != Record::kDamaged) continue;
       if (act.kind == Act::Kind::kCut) {
@@ -361,7 +371,7 @@ class Search {
   template <class Meant>
   [[nodiscard]] bool IsNext(uint64_t horizon, Meant&& meant) const {
     for (size_t i = 0; i < acts_.size(); ++i) {
-      if (acts_[i].begin < horizon && !Done(i) && meant(acts_[i])) return true;
+      if (CanCome(i, horizon) && meant(acts_[i])) return true;
     }
     return false;
   }
@@ -378,7 +388,7 @@ class Search {
     const auto life = lives_.find(value);
     if (life == lives_.end()) return kNone;
     const size_t expiry = life->second.expiry;
-    return acts_[expiry].begin < horizon && !Done(expiry) ? expiry : kNone;
+    return CanCome(expiry, horizon) ? expiry : kNone;
   }
   // Returns true if a next write wants absence as its condition.
   [[nodiscard]] bool IsAbsenceNext(uint64_t horizon) const {
@@ -390,6 +400,7 @@ class Search {
   }
 
   std::vector<Act> acts_;
+  std::vector<size_t> behind_;  // By act: the one that must come before it.
   std::vector<uint64_t> done_;  // bits, by act
   uint64_t value_ = Record::kAbsent;
   std::vector<uint64_t> undo_;  // values that a cut can bring back: the last one that stays, and later ones; sorted
@@ -399,24 +410,45 @@ class Search {
   std::unordered_map<uint64_t, Life> lives_;
 };
 
+// The order of one client's operations on the key. Each takes effect when the one before it has ended. But puts without
+// a condition may be under way together. Those only take effect one after the other.
+class Turns {
+ public:
+  // Narrows the act of the client's next record.
+  void Take(const Record& record, std::optional<Act>& act) {
+    const bool is_plain = record.action == Action::kPut && !record.expects && record.client != Record::kNature;
+    if (!is_plain || !are_plain_) {
+      begin_ = end_;
+      last_.reset();
+    }
+    are_plain_ = is_plain;
+    if (record.end != Record::kNever) end_ = std::max(end_, record.end);
+    if (!act) return;
+    act->begin = std::max(act->begin, begin_);
+    if (!is_plain) return;
+    act->behind = last_;
+    if (act->must) last_ = act->value;
+  }
+
+ private:
+  uint64_t begin_ = 0;            // No operation of this turn took effect before.
+  uint64_t end_ = 0;              // All that were begun have ended then.
+  bool are_plain_ = false;        // The turn is one of puts without a condition.
+  std::optional<uint64_t> last_;  // The last value of the turn that was put for sure.
+};
+
 }  // namespace
 
 bool IsLinearizable(std::span<const Record> of_one_key) {
   std::vector<Act> acts;
-  std::map<uint32_t, uint64_t> last_end;  // by client
+  std::map<uint32_t, Turns> turns;  // by client
   const bool undone =
       std::any_of(of_one_key.begin(), of_one_key.end(), [](const Record& record) { return record.placed; });
   for (const Record& record : of_one_key) {
     if (record.action == Action::kCut && !undone) continue;
     auto act = ActOf(record);
-    uint64_t& turn = last_end[record.client];
-    const bool in_turn = record.action != Action::kExpire;
-    if (act) {
-      if (in_turn) act->begin = std::max(act->begin, turn);
-      acts.push_back(*act);
-    }
-    if (!in_turn) continue;
-    if (record.end != Record::kNever) turn = std::max(turn, record.end);
+    if (record.action != Action::kExpire) turns[record.client].Take(record, act);
+    if (act) acts.push_back(*act);
   }
   return Search(std::move(acts)).Succeeds();
 }

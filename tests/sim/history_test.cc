@@ -91,6 +91,35 @@ TEST(LinearizabilityChecker, KeepsTheOrderOfOneClientsOperations) {
   EXPECT_FALSE(Holds(records)) << "2 was put after 1";
 }
 
+Record If(uint64_t expects, Record record) {
+  record.expects = expects;
+  return record;
+}
+
+Record By(uint32_t client, Record record) {
+  record.client = client;
+  return record;
+}
+
+TEST(LinearizabilityChecker, PutsOfOneClientMayOverlapInTheirOrder) {
+  const Record first = By(1, Put(1, 1, 7));
+  const Record second = By(1, Put(2, 2, 8));
+  EXPECT_TRUE(Holds({first, second, Get(1, 3, 4), Get(2, 5, 6)})) << "both before the first one has ended";
+  EXPECT_FALSE(Holds({first, second, Get(2, 3, 4), Get(1, 5, 6)}));
+  EXPECT_FALSE(Holds({first, By(1, Put(2, 2, 3)), Get(1, 4, 5)})) << "the second one has ended";
+  EXPECT_TRUE(Holds({By(1, Put(1, 1, 7, Code::kUnavailable)), second, Get(2, 3, 4), Get(1, 5, 6)}));
+  const Record third = By(1, Put(3, 3, 9));
+  EXPECT_FALSE(Holds({first, By(1, Put(2, 2, 8, Code::kUnavailable)), third, Get(3, 4, 5), Get(1, 10, 11)}));
+}
+
+TEST(LinearizabilityChecker, OtherOperationsOfOneClientDoNotOverlap) {
+  const Record put = By(1, Put(1, 1, 6));
+  EXPECT_FALSE(Holds({put, By(1, Get(0, 2, 7))}));
+  EXPECT_FALSE(Holds({put, By(1, If(1, Put(2, 2, 7))), Get(2, 3, 4)})) << "the condition holds when the put has ended";
+  EXPECT_TRUE(Holds({put, By(2, If(1, Put(2, 2, 7))), Get(2, 3, 4)}));
+  EXPECT_FALSE(Holds({put, By(1, Delete(2, 7)), Get(1, 3, 4), Get(0, 5, 5), By(1, Put(2, 8, 9))}));
+}
+
 // One copy does one operation at a time, with an interval around each point: always linearizable. With one get of a
 // value that was overwritten before the get began: never.
 TEST(LinearizabilityChecker, DistinguishesRandomHistoriesFromForgedOnes) {
@@ -159,11 +188,6 @@ TEST(LinearizabilityChecker, RefusesAGoodGetOfADamagedValueBeforeItsRepair) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), damage, found, Put(2, 7, 8), Get(2, 9, 10)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), damage, Get(1, 5, 6)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), found})) << "nothing was damaged";
-}
-
-Record If(uint64_t expects, Record record) {
-  record.expects = expects;
-  return record;
 }
 
 TEST(LinearizabilityChecker, ChecksEachCondition) {
@@ -268,6 +292,16 @@ TEST(LinearizabilityChecker, VersionThatAPowerCutBringsBackHasStillExpired) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), placed(Put(2, 3, 4)), Expire(1, 5, 12), cut, Get(1, 9, 10), Get(0, 13, 14)}));
 }
 
+// Returns true if the record is a put, and an earlier put of its client must come before.
+bool MustFollow(const std::vector<Record>& records, const std::vector<bool>& done, const Record& record) {
+  if (record.action != Action::kPut) return false;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const bool is_left = !done[i] && records[i].action == Action::kPut && records[i].code == Code::kOk;
+    if (is_left && records[i].client == record.client && records[i].begin < record.begin) return true;
+  }
+  return false;
+}
+
 // Tries every order, without a shortcut.
 bool HoldsInSomeOrder(const std::vector<Record>& records, std::vector<bool>& done, uint64_t value) {
   uint64_t horizon = Record::kNever;
@@ -289,7 +323,7 @@ bool HoldsInSomeOrder(const std::vector<Record>& records, std::vector<bool>& don
   const uint64_t present = is_done(Action::kExpire, value) ? Record::kAbsent : value;
   for (size_t i = 0; i < records.size(); ++i) {
     const Record& r = records[i];
-    if (done[i] || r.begin > horizon) continue;
+    if (done[i] || r.begin > horizon || MustFollow(records, done, r)) continue;
     uint64_t then = value;
     if (r.action == Action::kExpire) {
       if (!is_done(Action::kPut, r.value)) continue;
@@ -343,7 +377,8 @@ TEST(LinearizabilityChecker, AgreesWithTryingEveryOrder) {
       } else {
         records.push_back(If(std::max<uint64_t>(some, 1), Delete(begin, end, code)));
       }
-      records.back().client = static_cast<uint32_t>(i);
+      const bool is_plain = records.back().action == Action::kPut && !records.back().expects;
+      records.back().client = static_cast<uint32_t>(is_plain ? 1000 + random.Uniform(2) : i);
       const Record last = records.back();
       if (last.action != Action::kPut || last.code == Code::kConflict || !random.Chance(0.4)) continue;
       const uint64_t from = random.Between(begin / 3, 2 * count);

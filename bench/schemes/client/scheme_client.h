@@ -79,6 +79,8 @@ class SchemeClient : public bench::NvmStore {
     bool in_order = false;
     std::span<std::byte> memory;
 
+    [[nodiscard]] static bool MayFollow(const Operation& /*before*/) { return false; }
+    [[nodiscard]] bool waits_for_turn() const { return step == Step::kKeyTurn; }
     [[nodiscard]] std::span<std::byte> commit() const { return memory.first(sizeof(Request)); }
     [[nodiscard]] std::span<std::byte> word() const { return memory.subspan(sizeof(Request), sizeof(uint64_t)); }
     [[nodiscard]] std::span<std::byte> message() const { return memory.subspan(kMessageAt); }

@@ -3,11 +3,23 @@
 namespace erda::server {
 
 void MediumQueue::Park(const Asked& asked, const AwaitsMedium& awaits) {
-  requests_.push_back({ParkedRequest(asked), awaits});
+  const Waiting waiting{QueuedRequest(asked), awaits};
+  const auto later = asked.turn == 0 ? requests_.end() : std::ranges::find_if(requests_, [&](const Waiting& each) {
+    return each.awaits.key_hash == awaits.key_hash && waiting.request.IsBefore(each.request);
+  });
+  if (later == requests_.end()) return Append(waiting);
+  // It waited for room before. Those after it wait for the same version, or for a later one.
+  requests_.insert(later, waiting);
   ++asked.session.awaiting_writer;
-  OfKey& key = keys_[awaits.key_hash];
+  ++keys_[awaits.key_hash].count;
+}
+
+void MediumQueue::Append(const Waiting& waiting) {
+  requests_.push_back(waiting);
+  ++waiting.request.session->awaiting_writer;
+  OfKey& key = keys_[waiting.awaits.key_hash];
   ++key.count;
-  key.present = awaits.present;
+  key.present = waiting.awaits.present;
 }
 
 std::vector<MediumQueue::Waiting> MediumQueue::TakeAll() {

@@ -3,9 +3,9 @@
 //
 // Owns these requests in their order, and their part of each session's count (Session::awaiting_writer). Those of one
 // key go on in their order: the caller parks a request that comes after a waiting one of its key (AheadOf). So puts of
-// a key do not keep its deletes and conditions waiting. Requires: each awaited version waits in the HoldQueue. A client
-// sends nothing else in the slot of a waiting request. The shard forgets a session before that session ends. The
-// shard's thread calls it.
+// a key do not keep its deletes and conditions waiting. A session's requests of one key are in the order of their
+// turns. Requires: each awaited version waits in the HoldQueue. A client sends nothing else in the slot of a waiting
+// request. The shard forgets a session before that session ends. The shard's thread calls it.
 #pragma once
 
 #include <algorithm>
@@ -43,10 +43,10 @@ class MediumQueue {
       if (each.request.session->doomed) continue;
       const Asked asked = each.request.asked();
       if (const auto present = all ? std::nullopt : StillAwaited(each, taken)) {
-        Park(asked, {*present, each.awaits.key_hash, each.awaits.for_slot});
+        Append({each.request, {*present, each.awaits.key_hash, each.awaits.for_slot}});
       } else if (const std::optional<AwaitsMedium> awaits = serve(asked)) {
         if (each.awaits.for_slot && awaits->for_slot) taken.push_back({each.awaits.present.version, awaits->present});
-        Park(asked, *awaits);
+        Append({each.request, *awaits});
       }
     }
     return woken.size() - requests_.size();
@@ -57,7 +57,7 @@ class MediumQueue {
 
  private:
   struct Waiting {
-    ParkedRequest request;
+    QueuedRequest request;
     AwaitsMedium awaits;
   };
   // The waiting requests of one key.
@@ -71,6 +71,7 @@ class MediumQueue {
     Present now;
   };
 
+  void Append(const Waiting& waiting);
   // Takes all requests out, in their order.
   std::vector<Waiting> TakeAll();
   // Returns the version that the request has to wait for. Returns nullopt if the shard has to serve it to know that.

@@ -1,6 +1,7 @@
 // Requests that wait for room in the log.
 //
-// Owns these requests, in the order in which they came, and each session's count of them (Session::awaiting_room).
+// Owns these requests, in the order in which they came, and each session's count of them (Session::awaiting_room). The
+// requests of a session are in the order of their turns.
 // Requires: a client sends nothing else in the slot of a waiting request. The shard forgets a session before that
 // session ends. The shard's thread calls it.
 #pragma once
@@ -27,9 +28,9 @@ class RoomQueue {
   size_t Wake(uint64_t rooms, Serve&& serve) {
     if (requests_.empty() || rooms == rooms_) return 0;
     rooms_ = rooms;
-    const std::vector<ParkedRequest> woken = std::exchange(requests_, {});
-    for (const ParkedRequest& each : woken) each.session->awaiting_room = 0;
-    for (const ParkedRequest& each : woken) {
+    const std::vector<QueuedRequest> woken = std::exchange(requests_, {});
+    for (const QueuedRequest& each : woken) each.session->awaiting_room = 0;
+    for (const QueuedRequest& each : woken) {
       if (!each.session->doomed) serve(each.asked());
     }
     return woken.size();
@@ -40,7 +41,7 @@ class RoomQueue {
 
  private:
   Counters counters_;
-  std::vector<ParkedRequest> requests_;
+  std::vector<QueuedRequest> requests_;
   uint64_t rooms_ = 0;
 };
 

@@ -45,6 +45,8 @@ struct Session {
   std::unique_ptr<fabric::Region> staging_region;
   std::unique_ptr<fabric::Channel> channel;  // The last one, so that it is destroyed first: it uses the regions.
   std::vector<fabric::WorkRequest> replies;  // Of this Poll, not posted yet.
+  uint64_t turns = 0;                        // QueuedRequests so far.
+  uint64_t last_for_room = 0;                // The largest turn of its requests in the RoomQueue.
   uint32_t awaiting_room = 0;                // Requests in the RoomQueue.
   uint32_t awaiting_writer = 0;              // Requests in the WriterQueue and the MediumQueue.
   uint32_t awaiting_hold = 0;                // Replies in WaitingReplies.
@@ -65,9 +67,10 @@ struct Asked {
   Session& session;
   uint32_t slot = 0;
   Nanoseconds seen{0};
+  uint64_t turn = 0;  // Of a QueuedRequest that the shard serves again.
 };
 
-// A request that the shard keeps for later, with the same members as Asked.
+// A request that the shard keeps for later, with the members of Asked.
 struct ParkedRequest {
   Session* session = nullptr;
   uint32_t slot = 0;
@@ -78,6 +81,20 @@ struct ParkedRequest {
   [[nodiscard]] Asked asked() const { return {*session, slot, seen}; }
   [[nodiscard]] bool IsOf(const Session& other, uint32_t other_slot) const {
     return session == &other && slot == other_slot;
+  }
+};
+
+// A request that waits for room or for the medium, and is served again. `turn` is its number among those of its
+// session. It keeps the number when it has to wait once more. A client may have several puts of one key under way. By
+// these numbers they keep their order when they go from one queue to another.
+struct QueuedRequest : ParkedRequest {
+  uint64_t turn = 0;
+
+  explicit QueuedRequest(const Asked& asked)
+      : ParkedRequest(asked), turn(asked.turn != 0 ? asked.turn : ++session->turns) {}
+  [[nodiscard]] Asked asked() const { return {*session, slot, seen, turn}; }
+  [[nodiscard]] bool IsBefore(const QueuedRequest& other) const {
+    return session == other.session && turn < other.turn;
   }
 };
 

@@ -92,6 +92,21 @@ TEST_F(MediumQueueTest, ForgottenSessionKeepsNobodyWaiting) {
   EXPECT_TRUE(queue_.empty());
 }
 
+// The first put of the key waited for room. Meanwhile another client's delete of the key came, and the second put.
+TEST_F(MediumQueueTest, RequestThatWaitedForRoomGoesBeforeLaterOnesOfItsSessionAndKey) {
+  const QueuedRequest first({session_, 1, {}});
+  Park(2, Awaits(8, 1));
+  queue_.Park({other_, 3, {}}, Awaits(7, 1));
+  Park(4, Awaits(7, 2));
+  queue_.Park(first.asked(), Awaits(7, 1));
+  EXPECT_EQ(queue_.AheadOf(7)->version, 2) << "the last one waits for it";
+  EXPECT_EQ(session_.awaiting_writer, 3);
+  const auto all_wait = [](uint32_t slot) { return std::optional(Awaits(slot == 2 ? 8 : 7, 3)); };
+  EXPECT_EQ(Wake(all_wait), Slots({2, 3}));
+  EXPECT_EQ(Wake(), Slots({2, 3, 1, 4}));
+  EXPECT_FALSE(queue_.AheadOf(7));
+}
+
 TEST_F(MediumQueueTest, DoomedSessionIsNotServed) {
   queue_.Park({other_, 1, {}}, Awaits(7, 1));
   Park(2, Awaits(7, 1));

@@ -55,6 +55,26 @@ TEST_F(ParkedRequestsTest, ARequestThatIsParkedAgainWaitsForTheNextRoom) {
   EXPECT_EQ(rooms_.Wake(8, again), 0U);
 }
 
+// It came first, and waited for the medium when the others came.
+TEST_F(ParkedRequestsTest, RequestThatWaitedForTheMediumGoesBeforeLaterOnesOfItsSession) {
+  const QueuedRequest first(Ask(0, 1));
+  rooms_.Park(Ask(1, 2), 7);
+  rooms_.Park(Ask(0, 3), 7);
+  rooms_.Park(Ask(1, 4), 7);
+  rooms_.Park(Ask(0, 5), 7);
+  rooms_.Park(first.asked(), 7);
+  EXPECT_EQ(sessions_[0].awaiting_room, 3U);
+  const auto again = [&](const Asked& asked) {
+    served_.push_back(asked.slot);
+    rooms_.Park(asked, 8);
+  };
+  EXPECT_EQ(rooms_.Wake(8, again), 5U);
+  EXPECT_EQ(served_, (std::vector<uint32_t>{2, 1, 3, 4, 5}));
+  served_.clear();
+  EXPECT_EQ(rooms_.Wake(9, again), 5U);
+  EXPECT_EQ(served_, (std::vector<uint32_t>{2, 1, 3, 4, 5})) << "they keep their order";
+}
+
 TEST_F(ParkedRequestsTest, ADoomedSessionIsNotServedAndAForgottenOneIsGone) {
   rooms_.Park(Ask(0, 1), 7);
   rooms_.Park(Ask(1, 2), 7);
