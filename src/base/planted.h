@@ -93,26 +93,25 @@ enum class Flaw : uint8_t {
   kTailTooEarly,          // The log continues at the last object, and not after it.
   kTrustsChunks,          // A walk continues where the headers in a chunk say.
   // The client.
-  kReturnsUnsettled,       // A get returns a kPersisted version that is not persistent yet.
-  kSkipsChain,             // A get goes from the newest version to the old one, past the versions in between.
-  kSkipsToDamage,          // A get reports the damage of an old version, though it may have gone past newer ones.
-  kTombstoneNotConfirmed,  // A get goes from a tombstone to the old version, though the entry may have changed.
-  kNoChecksum,             // A get takes a value without a look at its checksum.
-  kDamageIsOlder,          // A get goes from a damaged version to an older one.
-  kMissNotConfirmed,       // A get finds the key absent although entries were being moved.
-  kSplitNotSeen,           // A get finds the key absent although its block was split.
-  kReachNotSeen,           // A get finds the key absent although its window has grown.
-  kReadsInOrder,           // Reads of one batch count as taken in the order posted, whatever the fabric promises.
-  kSlotNotConfirmed,       // A get finds a version damaged although its head slot may have changed.
-  kTrustsLocation,         // A get by a known location does not check whether the entry has left the version.
-  kKnowsForEver,           // Known locations outlive the server.
-  kAcknowledgesEarly,      // A reserved put is done when its space is reserved.
-  kNoReadBehindWrite,      // A put is done when its Write completes.
-  kReturnsExpired,         // A get returns a value although it has expired.
-  kExpiresBehindRead,      // A get judges expiry by the time at its end, and not by the time of its Read.
-  kTrustsOwnClock,         // A client judges expiry by its own clock.
-  kFollowsAny,             // An operation begins although earlier ones of the client on its key are under way.
-  kFollowsCondition,       // A put follows one with a condition, which may wait at the shard.
+  kReturnsUnsettled,   // A get returns a kPersisted version that is not persistent yet.
+  kSkipsChain,         // A get goes from the newest version to the old one, past the versions in between.
+  kSkipsToDamage,      // A get reports the damage of an old version, though it may have gone past newer ones.
+  kNoChecksum,         // A get takes a value without a look at its checksum.
+  kDamageIsOlder,      // A get goes from a damaged version to an older one.
+  kMissNotConfirmed,   // A get finds the key absent although entries were being moved.
+  kSplitNotSeen,       // A get finds the key absent although its block was split.
+  kReachNotSeen,       // A get finds the key absent although its window has grown.
+  kReadsInOrder,       // Reads of one batch count as taken in the order posted, whatever the fabric promises.
+  kSlotNotConfirmed,   // A get finds a version damaged although its head slot may have changed.
+  kTrustsLocation,     // A get by a known location does not check whether the entry has left the version.
+  kKnowsForEver,       // Known locations outlive the server.
+  kAcknowledgesEarly,  // A reserved put is done when its space is reserved.
+  kNoReadBehindWrite,  // A put is done when its Write completes.
+  kReturnsExpired,     // A get returns a value although it has expired.
+  kExpiresBehindRead,  // A get judges expiry by the time at its end, and not by the time of its Read.
+  kTrustsOwnClock,     // A client judges expiry by its own clock.
+  kFollowsAny,         // An operation begins although earlier ones of the client on its key are under way.
+  kFollowsCondition,   // A put follows one with a condition, which may wait at the shard.
   // Scans of the client.
   kBlockNotConfirmed,    // A block counts although entries were being moved.
   kBlockSplitNotSeen,    // A block counts for the keys that belonged there before it was split.
@@ -202,7 +201,6 @@ inline constexpr const char* kFlawNames[] = {
     "returns-unsettled",
     "skips-chain",
     "skips-to-damage",
-    "tombstone-not-confirmed",
     "no-checksum",
     "damage-is-older",
     "miss-not-confirmed",

@@ -67,8 +67,11 @@ class EventLoop {
   void OnControlRead(Link& link);
   void BeginSteps(Operation& op);
   [[gnu::noinline]] void WaitForLink(Operation& op);
+  // Also runs the operations that waited for a turn after that one, and may follow it.
   void RunReady() {
-    while (Operation* op = operations_.TakeReady()) Run(*op);
+    while (Operation* op = operations_.TakeReady()) {
+      for (; op != nullptr; op = operations_.FollowerOf(*op)) Run(*op);
+    }
   }
   [[gnu::noinline]] void DeliverDeferred();
   // Lets the gets that begin together gather their Reads, and then posts all gathered requests.

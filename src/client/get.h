@@ -5,7 +5,7 @@
 //   version        read the version that the entry names, verify it, decide (read_table.h)
 //   older          along `previous`: read that version, and the header of the entry's old version. Go to the old one
 //                  unless it is older than the version read
-//   second look    if a version does not verify: has the entry changed since?
+//   second look    if a version does not verify, or is a tombstone: has the entry changed since?
 //
 // A scan starts gets, too: it has found an entry, and wants its key. Such a get has no key at first:
 //

@@ -38,6 +38,7 @@ struct GetOp : SearchOperation {
   uint64_t read_bytes = 0;     // The number of bytes of the version that it reads.
   uint64_t newer_version = 0;  // The number of the version that it read before this one. 0: it read no other.
   bool skips = false;          // On the way to the old version it may have gone past newer ones.
+  uint32_t begun_again = 0;    // How often it began again for that reason.
   uint32_t rereads = 0;        // Reads of this version again, since its size was not known.
   format::HeadSlot slot_read;  // The head slot of the version when the operation posted that Read.
   format::HeadSlot old_slot;   // The head slot of the entry's old version when the operation posted that Read.
@@ -48,6 +49,7 @@ struct GetOp : SearchOperation {
     Operation::BeginAgain();
     label_only = false;
     nameless = false;
+    begun_again = 0;
   }
   // The operation has ended.
   void Clear() { done.emplace<std::monostate>(); }

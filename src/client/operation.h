@@ -97,7 +97,7 @@ struct Operation {
 
   // The order of operations on one key (key_order.h).
   OpIndex bucket_next = kNoOp;
-  OpIndex after = kNoOp;   // The operation that waits for this one.
+  OpIndex after = kNoOp;   // The next operation on the key.
   bool in_order = false;   // The operation is in that order.
   bool doomed = false;     // Its connection ended while it waited for its turn. In its turn it ends with `result`.
   bool link_lost = false;  // Its connection ended while it was under way. All that it had there is gone.

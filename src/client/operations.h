@@ -110,7 +110,8 @@ class Operations {
   }
   [[nodiscard]] bool has_deferred() const { return !done_.empty(); }
   // Ends the operation, and runs its callback. Meanwhile the operation is neither in flight nor free, since the value
-  // that the callback gets lies in its memory. The next operation on the key is ready after that. REQUIRES: polling().
+  // that the callback gets lies in its memory. After that the next operation on the key is ready, if its turn has come.
+  // REQUIRES: polling().
   template <class Op, class Callback>
   void Retire(Op& op, Callback&& callback) {
     const OpIndex next = op.in_order ? key_order_.Leave(*this, op) : kNoOp;
@@ -131,6 +132,13 @@ class Operations {
   // Returns an operation whose turn has come, since the one before it ended. Returns null if no turn has come. Defers
   // an operation whose connection ended while it waited.
   [[nodiscard]] Operation* TakeReady() { return ready_.empty() ? nullptr : TakeNextReady(); }
+  // Returns the next operation on the key if it waits for its turn, and may begin now that this one has begun.
+  // Otherwise returns null.
+  [[nodiscard]] Operation* FollowerOf(const Operation& op) {
+    if (op.after == kNoOp) return nullptr;
+    Operation& next = *slots_[op.after];
+    return next.waits_for_turn() && !next.doomed && next.MayFollow(op) ? &next : nullptr;
+  }
 
   // --- What there is
 

@@ -48,7 +48,7 @@ struct ReadFacts {
     const bool could_be_undone =
         !facts.settled && facts.persisted && !facts.flushed_by_read && facts.flush != format::FlushMethod::kNone;
     if (!could_be_undone || Planted(Flaw::kReturnsUnsettled)) return ReadStep::kReturn;
-    if (!facts.tombstone || Planted(Flaw::kTombstoneNotConfirmed)) return ReadStep::kOlder;
+    if (!facts.tombstone) return ReadStep::kOlder;
   }
   switch (facts.look) {
     case EntryLook::kNotYet:

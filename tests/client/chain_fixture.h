@@ -31,10 +31,10 @@ class ChainTest : public EngineTest {
 
   // Writes a whole version into the log. With deadline 0 it does not expire.
   void Write(LogAddress at, uint64_t version, LogAddress previous, std::string_view value, uint8_t flags,
-             std::string_view key = kKey, uint64_t deadline = 0) {
+             std::string_view key = kKey, uint64_t deadline = 0, format::ObjectKind kind = format::ObjectKind::kValue) {
     format::ObjectHeader header{};
     header.key_size = static_cast<uint16_t>(key.size());
-    header.kind = static_cast<uint8_t>(format::ObjectKind::kValue);
+    header.kind = static_cast<uint8_t>(kind);
     header.flags = static_cast<uint8_t>(flags | (deadline != 0 ? format::ObjectHeader::kExpiresFlag : 0));
     header.value_size = static_cast<uint32_t>(value.size());
     header.previous = previous.raw();

@@ -75,8 +75,30 @@ TEST_P(UnverifiedOldHeaderTest, GetThatMustPassAnotherVersionWaitsForTheNewest) 
   Serve();
   EXPECT_EQ(got_, newest_stays ? "newest" : CodeName(Code::kCorruption));
 }
+// It must not take all of its time: then its connection would end, with all operations there.
+TEST_F(ChainTest, GetReportsDamageIfTheNewestVersionStaysUndecided) {
+  Write(kOriginal, 2, kOlder, "original", format::ObjectHeader::kPersistedFlag);
+  WriteNewest(kOriginal);
+  Get();
+  Serve();
+  EXPECT_EQ(got_, CodeName(Code::kCorruption));
+}
 INSTANTIATE_TEST_SUITE_P(Chain, UnverifiedOldHeaderTest,
                          testing::Combine(testing::Bool(), testing::Bool(), testing::Bool()));
+
+// Regression: tombstones share a place. The entry named an earlier tombstone, over the old version. The later one is
+// over a new value. The old version may be older than one that the client has seen.
+TEST_F(ChainTest, GetThatFindsALaterTombstoneLooksAtTheEntryAgain) {
+  Write(kMoved, 2, format::kNoAddress, "old", 0);
+  Write(kMiddle, 7, format::kNoAddress, "middle", format::ObjectHeader::kPersistedFlag);
+  Write(kNewest, 9, kMiddle, "", format::ObjectHeader::kPersistedFlag, kKey, 0, format::ObjectKind::kTombstone);
+  Get();
+  Serve(kNewest);
+  SetOld(format::kNoAddress);
+  Serve();
+  EXPECT_EQ(got_, CodeName(Code::kNotFound));
+  EXPECT_EQ(engine_->stats().second_looks, 2U) << "the second one finds the entry as it was";
+}
 
 // The old version's value is damaged, and its header is whole. So the get knows that it has passed nothing newer.
 TEST_F(ChainTest, DamagedOldVersionIsCorruptionIfNothingNewerWasPassed) {

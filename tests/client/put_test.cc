@@ -54,6 +54,17 @@ TEST_F(EngineTest, InlinePutsOfOneKeyAreUnderWayTogether) {
   (void)TakeRequest(RequestOp::kDelete);
 }
 
+TEST_F(EngineTest, InlinePutsThatWaitedForADeleteGoOnTogether) {
+  ASSERT_TRUE(engine_->Delete(kKey, [](const Status& /*status*/) {}).ok());
+  for (int i = 0; i < 3; ++i) Put(64);
+  engine_->Poll();
+  const WorkRequest deletion = TakeRequest(RequestOp::kDelete);
+  EXPECT_TRUE(fabric_->posted.empty());
+  Answer(deletion, {});
+  engine_->Poll();
+  for (int i = 0; i < 3; ++i) (void)TakeRequest(RequestOp::kPutInline);
+}
+
 // A large value is sent from memory that the engine gives back when the operation ends. The device may send it again
 // until it has completed. The reply is another message, and may come first.
 using LargePutTest = EngineTest;

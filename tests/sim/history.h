@@ -65,7 +65,8 @@ class History {
 };
 
 // Returns true if an order exists in which one copy of the key gives the same answers. The key is absent at first.
-// Operations of one client on one key take effect in the order in which they began.
+// Operations of one client on one key take effect in the order in which they began. Of puts that were under way
+// together, that holds for those with a known outcome.
 [[nodiscard]] bool IsLinearizable(std::span<const Record> of_one_key);
 
 // Returns fewer of the records that are not linearizable either. If a record stays, the write whose value it saw stays,

@@ -1,9 +1,9 @@
 // Requests that wait for room in the log.
 //
-// Owns these requests, in the order in which they came, and each session's count of them (Session::awaiting_room). The
-// requests of a session are in the order of their turns.
-// Requires: a client sends nothing else in the slot of a waiting request. The shard forgets a session before that
-// session ends. The shard's thread calls it.
+// Owns these requests, in the order in which they came to the queue, and each session's count of them
+// (Session::awaiting_room). But the requests of a session are in the order of their turns. Requires: a client sends
+// nothing else in the slot of a waiting request. The shard forgets a session before that session ends. The shard's
+// thread calls it.
 #pragma once
 
 #include <cstddef>

@@ -92,7 +92,8 @@ TEST_F(MediumQueueTest, ForgottenSessionKeepsNobodyWaiting) {
   EXPECT_TRUE(queue_.empty());
 }
 
-// The first put of the key waited for room. Meanwhile another client's delete of the key came, and the second put.
+// Two puts of a session waited after another client's delete of the key. The first one was served, and waited for room.
+// When there is room, the delete still waits.
 TEST_F(MediumQueueTest, RequestThatWaitedForRoomGoesBeforeLaterOnesOfItsSessionAndKey) {
   const QueuedRequest first({session_, 1, {}});
   Park(2, Awaits(8, 1));
