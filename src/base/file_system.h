@@ -10,7 +10,8 @@ namespace erda {
 [[nodiscard]] bool IsInMemory(int fd);
 
 // Allocates blocks for a range of the file, so that a full file system is an error here and not a SIGBUS later. Keeps
-// the bytes in the range. Returns 0, or the number of the error.
+// the bytes in the range. Allocates nothing if the file system has too little room. Returns 0, or the number of the
+// error.
 [[nodiscard]] int AllocateRange(int fd, uint64_t begin, uint64_t end);
 
 // Returns the folder in which a file with this path is, or would be.

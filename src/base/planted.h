@@ -95,7 +95,6 @@ enum class Flaw : uint8_t {
   // The client.
   kReturnsUnsettled,   // A get returns a kPersisted version that is not persistent yet.
   kSkipsChain,         // A get goes from the newest version to the old one, past the versions in between.
-  kSkipsToDamage,      // A get reports the damage of an old version, though it may have gone past newer ones.
   kNoChecksum,         // A get takes a value without a look at its checksum.
   kDamageIsOlder,      // A get goes from a damaged version to an older one.
   kMissNotConfirmed,   // A get finds the key absent although entries were being moved.
@@ -200,7 +199,6 @@ inline constexpr const char* kFlawNames[] = {
     "trusts-chunks",
     "returns-unsettled",
     "skips-chain",
-    "skips-to-damage",
     "no-checksum",
     "damage-is-older",
     "miss-not-confirmed",

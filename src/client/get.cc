@@ -317,7 +317,7 @@ void Gets::Decide(GetOp& op, ObjectView view, EntryLook look) {
     case ReadStep::kDamaged:
       if (!SlotHolds(op)) return;
       // An acknowledged version may be among those. The entry names it, or a newer one, when the newest is settled.
-      if (op.skips && ++op.begun_again <= kBeginsAgainMax && !Planted(Flaw::kSkipsToDamage)) return StartSearch(op);
+      if (op.skips && ++op.begun_again <= kBeginsAgainMax) return StartSearch(op);
       return ending_.Fail(op, {Code::kCorruption, connections_.address() + ": the stored value of a key is damaged"});
   }
 }

@@ -120,7 +120,6 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw == erda::Flaw::kReachForgotten || flaw == erda::Flaw::kReachNotSeen) return Kind::kMoves;
   if (flaw >= erda::Flaw::kSplitNotFlushed && flaw <= erda::Flaw::kKeepsLeftOver) return Kind::kGrowth;
   if (flaw >= erda::Flaw::kSettledBeforeHeld && flaw <= erda::Flaw::kZeroesNotTaken) return Kind::kJournal;
-  if (flaw == erda::Flaw::kSkipsToDamage) return Kind::kJournal;
   if (flaw == erda::Flaw::kTrustsChunks) return Kind::kForgeries;
   if (flaw == erda::Flaw::kFlipNotUndone || flaw == erda::Flaw::kRestNotMended) return Kind::kDecay;
   if (flaw == erda::Flaw::kSplitNotSeen) return Kind::kGrowth;
