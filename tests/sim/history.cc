@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/random.h"
 
@@ -262,6 +263,7 @@ class Search {
     bool tried_erase_if = false;
     bool tried_unread = false;
     bool tried_expired = false;
+    const uint64_t first_to_expire = FirstToExpire(horizon);
     for (size_t i = 0; i < acts_.size(); ++i) {
       const Act& act = acts_[i];
       if (!CanCome(i, horizon) || IsRead(act)) continue;
@@ -298,8 +300,9 @@ class Search {
           Undo(expiry);
           if (found) return true;
         }
-        if (tried_unread || !(deleted || IsNotNext(horizon))) continue;
-        tried_unread = true;
+        if (!(deleted || IsNotNext(horizon))) continue;
+        // But one that can still expire makes way for absence later. The first one to do so is as good as another.
+        if (CanStillExpire(act.value) ? act.value != first_to_expire : std::exchange(tried_unread, true)) continue;
       }
       if (TryWrite(i)) return true;
     }
@@ -389,6 +392,26 @@ class Search {
     if (life == lives_.end()) return kNone;
     const size_t expiry = life->second.expiry;
     return CanCome(expiry, horizon) ? expiry : kNone;
+  }
+  // Returns true if the value has an expiry that has not come yet.
+  [[nodiscard]] bool CanStillExpire(uint64_t value) const {
+    const auto life = lives_.find(value);
+    return life != lives_.end() && !Done(life->second.expiry);
+  }
+  // Of the values that can come next and that no read returns, returns the one with the earliest expiry. Returns
+  // absence if none of them can still expire.
+  [[nodiscard]] uint64_t FirstToExpire(uint64_t horizon) const {
+    uint64_t first = Record::kAbsent;
+    uint64_t earliest = Record::kNever;
+    for (const auto& [value, life] : lives_) {
+      if (life.put == kNone || Done(life.expiry) || !CanCome(life.put, horizon)) continue;
+      const Act& put = acts_[life.put];
+      const bool fits = !put.expects || *put.expects == Present() || value_ == Record::kDamaged;
+      if (put.must || reads_left_.contains(value) || !fits || acts_[life.expiry].begin >= earliest) continue;
+      earliest = acts_[life.expiry].begin;
+      first = value;
+    }
+    return first;
   }
   // Returns true if a next write wants absence as its condition.
   [[nodiscard]] bool IsAbsenceNext(uint64_t horizon) const {

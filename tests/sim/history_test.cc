@@ -272,6 +272,14 @@ TEST(LinearizabilityChecker, ValueIsPresentUntilItExpires) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), Expire(1, 3, Record::kNever), Get(0, 4, 5), Get(1, 6, 7)}));
 }
 
+// Regression: of several puts that may have taken effect and that no get read, the checker tried only one.
+TEST(LinearizabilityChecker, TriesEachUnknownPutThatCanExpire) {
+  EXPECT_TRUE(Holds({If(0, Put(1, 1, 2, Code::kUnavailable)), If(0, Put(2, 3, 4, Code::kUnavailable)),
+                     If(0, Put(3, 5, 6, Code::kConflict)), Expire(2, 7, Record::kNever), Get(0, 9, 10)}));
+  EXPECT_FALSE(Holds({If(0, Put(1, 1, 2, Code::kUnavailable)), If(0, Put(2, 3, 4, Code::kUnavailable)),
+                      If(0, Put(3, 5, 6, Code::kConflict)), Get(0, 9, 10)}));
+}
+
 TEST(LinearizabilityChecker, ExpiryHidesNoOtherVersion) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(2, 7, 8)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(0, 7, 8)}));

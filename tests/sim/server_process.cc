@@ -113,7 +113,9 @@ uint64_t ServerProcess::LatestTime() const {
 
 uint64_t ServerProcess::TimeOf(uint32_t shard) const {
   const uint64_t told = shard < told_.size() ? told_[shard] : 0;
-  return shard < shards_.size() ? std::max(told, shards_[shard].shard->control().time()) : told;
+  // While the server starts, nobody can read the time. A power cut may take it back.
+  const bool tells = !listeners_.empty() && shard < shards_.size();
+  return tells ? std::max(told, shards_[shard].shard->control().time()) : told;
 }
 
 Status ServerProcess::StartOnce() {
@@ -343,6 +345,8 @@ void ServerProcess::KeepImages() {
 }
 
 void ServerProcess::Drop() {
+  told_.resize(std::max(told_.size(), shards_.size()));
+  for (uint32_t shard = 0; shard < shards_.size(); ++shard) told_[shard] = TimeOf(shard);
   listeners_.clear();
   for (const ShardProcess& process : shards_) {
     for (size_t i = 0; i < before_.size(); ++i) before_[i] += process.shard->counters().Get(Counter(i));
@@ -350,8 +354,6 @@ void ServerProcess::Drop() {
   for (const Counter now : {Counter::kClients, Counter::kKeys, Counter::kInFlight, Counter::kLogBytesUsed}) {
     before_[static_cast<size_t>(now)] = 0;
   }
-  told_.resize(std::max(told_.size(), shards_.size()));
-  for (uint32_t shard = 0; shard < shards_.size(); ++shard) told_[shard] = TimeOf(shard);
   shards_.clear();
   regions_.clear();
   crash_pool_ = nullptr;
