@@ -234,7 +234,7 @@ class ERDA_EXPORT Client {
   // the callback never runs. It fails with kInvalidArgument as above, and with kResourceExhausted if queue_depth
   // operations are in flight; then call Wait() and try again, or set ClientOptions::wait_for_room.
   // Operations on one key take effect in the order of their start. Operations on different keys take effect in any
-  // order. The callbacks of puts run in any order, also of puts on one key.
+  // order. Callbacks of puts may run in another order, also those of puts on one key.
   // An operation that starts while others are in flight may wait for the next Poll(), which sends all such operations
   // together.
   using GetCallback = std::function<void(Result<std::string_view>)>;  // The view is valid during the callback only.

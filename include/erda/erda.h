@@ -308,7 +308,7 @@ ERDA_EXPORT erda_code erda_client_put_buffer(erda_client* client, const void* ke
 // `done` may start operations. It must not poll, drain or wait: those calls return ERDA_INVALID_ARGUMENT. It must not
 // close the client.
 // Operations on one key take effect in the order of their start. Operations on different keys take effect in any order.
-// The callbacks of puts run in any order, also of puts on one key.
+// Callbacks of puts may run in another order, also those of puts on one key.
 ERDA_EXPORT erda_code erda_client_get_async(erda_client* client, const void* key, size_t key_size, erda_done done,
                                             void* user) ERDA_NOEXCEPT;
 ERDA_EXPORT erda_code erda_client_put_async(erda_client* client, const void* key, size_t key_size, const void* value,

@@ -14,8 +14,8 @@ namespace erda {
 
 namespace {
 
-// Returns true if the file system certainly lacks room for a file of this size. A call that allocates would find that,
-// too, but only when it has taken all room from others.
+// Returns true if the file system certainly lacks room for this number of bytes of the file. A call that allocates
+// finds that only after it has taken all the room that others had.
 bool LacksRoom(int fd, uint64_t bytes) {
   constexpr uint64_t kBlock = 512;  // Of st_blocks.
   struct stat file {};

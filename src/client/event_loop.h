@@ -67,7 +67,7 @@ class EventLoop {
   void OnControlRead(Link& link);
   void BeginSteps(Operation& op);
   [[gnu::noinline]] void WaitForLink(Operation& op);
-  // Also runs the operations that waited for a turn after that one, and may follow it.
+  // Runs each operation whose turn has come, and then those after it that may follow it at once.
   void RunReady() {
     while (Operation* op = operations_.TakeReady()) {
       for (; op != nullptr; op = operations_.FollowerOf(*op)) Run(*op);

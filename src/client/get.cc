@@ -27,8 +27,8 @@ constexpr uint64_t kSizeHintBytesMax = format::EntryMeta::kSizeHintMax * format:
 // The client reads one version again at most this often because it did not know the size: after the header, the key,
 // and the value.
 constexpr uint32_t kRereadsMax = 4;
-// So often a get that has to report damage begins again, since it may have gone past newer versions. A put is under way
-// for a shorter time than this takes, unless its client stalls.
+// A get that has to report damage begins again at most this often, if it may have gone past newer versions. This takes
+// longer than a put, unless the client of the put stalls.
 constexpr uint32_t kBeginsAgainMax = 1000;
 
 }  // namespace
@@ -316,7 +316,8 @@ void Gets::Decide(GetOp& op, ObjectView view, EntryLook look) {
       return StartSearch(op);
     case ReadStep::kDamaged:
       if (!SlotHolds(op)) return;
-      // An acknowledged version may be among those. The entry names it, or a newer one, when the newest is settled.
+      // A version that it skipped may be acknowledged. The entry names that, or a newer one, when the newest is
+      // settled.
       if (op.skips && ++op.begun_again <= kBeginsAgainMax) return StartSearch(op);
       return ending_.Fail(op, {Code::kCorruption, connections_.address() + ": the stored value of a key is damaged"});
   }

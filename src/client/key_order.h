@@ -34,8 +34,8 @@ class KeyOrder {
     Enter(op);
     return waits;
   }
-  // Removes a finished operation. Returns the operation whose turn has come, or kNoOp if no turn has come. An operation
-  // whose predecessor leaves while earlier ones are under way waits for those.
+  // Removes a finished operation. Returns the next operation on the key if its turn has come, and otherwise kNoOp. Its
+  // turn has not come if it is under way, or if an operation from before the finished one is.
   template <class Ops, class Op>
   [[nodiscard]] OpIndex Leave(Ops&& ops, Op& op) {
     OpIndex* link = &BucketOf(op.key_hash);

@@ -78,7 +78,7 @@ void Puts::Start(PutOp& op) {
   facts.is_put = op.kind == PutKind::kPut;
   facts.fits_pool = op.value_size <= format::kValueBytesOfEveryPool || FitsPool(op);
   facts.asked = options_.put_path;
-  facts.fits_inline = op.FitsInline();
+  facts.fits_inline = op.FitsInline(link);
   facts.placing = link.placing();
   facts.may_have_chunk = !op.if_version && !op.places.lost_chunk;
   facts.first_large = !link.puts.had_large;
@@ -90,7 +90,7 @@ bool Puts::CanGo(PutOp& op) {
     operations_.Defer(op, std::move(why));
     return false;
   }
-  op.link->puts.had_large |= !op.FitsInline();
+  op.link->puts.had_large |= !op.FitsInline(*op.link);
   return op.way != PutWay::kStaged || HasStagingRoom(op);
 }
 

@@ -1,7 +1,6 @@
 #include "client/put_op.h"
 
 #include "base/planted.h"
-#include "format/messages.h"
 
 namespace erda::client {
 
@@ -22,8 +21,7 @@ bool Operation::MayFollow(const Operation& before) const {
   const bool is_first_plain = !sent.if_version || Planted(Flaw::kFollowsCondition);
   const bool are_plain = put.kind == PutKind::kPut && !put.if_version && is_first_plain;
   const bool went_inline = sent.way == PutWay::kInline && !sent.places.lost_chunk;
-  return are_plain && went_inline &&
-         format::InlineValueOffset(key_size) + put.value_size <= before.link->hello().slot_bytes;
+  return are_plain && went_inline && put.FitsInline(*before.link);
 }
 
 }  // namespace erda::client

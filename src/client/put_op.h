@@ -84,8 +84,9 @@ struct PutOp : Operation {
   void TellNumber(Status status);
 
   [[nodiscard]] uint64_t label_size() const { return format::LabelSize(key_size, ttl != 0); }
-  [[nodiscard]] bool FitsInline() const {
-    return format::InlineValueOffset(key_size) + value_size <= link->hello().slot_bytes;
+  // Returns true if key and value fit into one request on this link.
+  [[nodiscard]] bool FitsInline(const Link& on) const {
+    return format::InlineValueOffset(key_size) + value_size <= on.hello().slot_bytes;
   }
   // Returns the value, which stands after key and checksum in the message.
   [[nodiscard]] std::span<std::byte> value() const {

@@ -1,12 +1,12 @@
 #include "base/file_system.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <cerrno>
-#include <fstream>
-#include <string>
+#include <cstdint>
 
 #include "base/temporary_folder.h"
 #include "base/unique_fd.h"

@@ -75,6 +75,9 @@ TEST_P(UnverifiedOldHeaderTest, GetThatMustPassAnotherVersionWaitsForTheNewest) 
   Serve();
   EXPECT_EQ(got_, newest_stays ? "newest" : CodeName(Code::kCorruption));
 }
+INSTANTIATE_TEST_SUITE_P(Chain, UnverifiedOldHeaderTest,
+                         testing::Combine(testing::Bool(), testing::Bool(), testing::Bool()));
+
 // It must not take all of its time: then its connection would end, with all operations there.
 TEST_F(ChainTest, GetReportsDamageIfTheNewestVersionStaysUndecided) {
   Write(kOriginal, 2, kOlder, "original", format::ObjectHeader::kPersistedFlag);
@@ -83,9 +86,6 @@ TEST_F(ChainTest, GetReportsDamageIfTheNewestVersionStaysUndecided) {
   Serve();
   EXPECT_EQ(got_, CodeName(Code::kCorruption));
 }
-INSTANTIATE_TEST_SUITE_P(Chain, UnverifiedOldHeaderTest,
-                         testing::Combine(testing::Bool(), testing::Bool(), testing::Bool()));
-
 // Regression: tombstones share a place. The entry named an earlier tombstone, over the old version. The later one is
 // over a new value. The old version may be older than one that the client has seen.
 TEST_F(ChainTest, GetThatFindsALaterTombstoneLooksAtTheEntryAgain) {

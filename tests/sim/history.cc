@@ -204,7 +204,7 @@ class Search {
     if (acts_[i].kind == Act::Kind::kRead) ++reads_left_[acts_[i].value];
   }
 
-  // Returns true if the act can come before all that come at the horizon or later.
+  // Returns true if the act can come next: it begins before the horizon, and the act that it follows has come.
   [[nodiscard]] bool CanCome(size_t i, uint64_t horizon) const {
     return !Done(i) && acts_[i].begin < horizon && (behind_[i] == kNone || Done(behind_[i]));
   }
@@ -267,8 +267,7 @@ class Search {
     for (size_t i = 0; i < acts_.size(); ++i) {
       const Act& act = acts_[i];
       if (!CanCome(i, horizon) || IsRead(act)) continue;
-      // Decay leaves the version of the damaged value, or none that can be read. So any condition may hold.
-      if (act.expects && *act.expects != Present() && value_ != Record::kDamaged) continue;
+      if (!Fits(act)) continue;
       if (act.kind == Act::Kind::kCut) {
         if (TryCut(i)) return true;
         continue;
@@ -370,6 +369,12 @@ class Search {
     return act.value != Present() || value_ == Record::kDamaged;
   }
 
+  // Returns true if the act's condition holds now. Decay leaves the version of the damaged value, or none that can be
+  // read. So then any condition may hold.
+  [[nodiscard]] bool Fits(const Act& act) const {
+    return !act.expects || *act.expects == Present() || value_ == Record::kDamaged;
+  }
+
   // Returns true if an act for which `meant` returns true can come next.
   template <class Meant>
   [[nodiscard]] bool IsNext(uint64_t horizon, Meant&& meant) const {
@@ -406,8 +411,7 @@ class Search {
     for (const auto& [value, life] : lives_) {
       if (life.put == kNone || Done(life.expiry) || !CanCome(life.put, horizon)) continue;
       const Act& put = acts_[life.put];
-      const bool fits = !put.expects || *put.expects == Present() || value_ == Record::kDamaged;
-      if (put.must || reads_left_.contains(value) || !fits || acts_[life.expiry].begin >= earliest) continue;
+      if (put.must || reads_left_.contains(value) || !Fits(put) || acts_[life.expiry].begin >= earliest) continue;
       earliest = acts_[life.expiry].begin;
       first = value;
     }
@@ -433,8 +437,9 @@ class Search {
   std::unordered_map<uint64_t, Life> lives_;
 };
 
-// The order of one client's operations on the key. Each takes effect when the one before it has ended. But puts without
-// a condition may be under way together. Those only take effect one after the other.
+// The order of one client's operations on the key. Each takes effect after the one before it has ended. But puts
+// without a condition may be under way together. Of those with a known outcome, each takes effect after the one before
+// it.
 class Turns {
  public:
   // Narrows the act of the client's next record.

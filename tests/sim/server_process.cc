@@ -113,9 +113,7 @@ uint64_t ServerProcess::LatestTime() const {
 
 uint64_t ServerProcess::TimeOf(uint32_t shard) const {
   const uint64_t told = shard < told_.size() ? told_[shard] : 0;
-  // While the server starts, nobody can read the time. A power cut may take it back.
-  const bool tells = !listeners_.empty() && shard < shards_.size();
-  return tells ? std::max(told, shards_[shard].shard->control().time()) : told;
+  return tells_time_ ? std::max(told, shards_[shard].shard->control().time()) : told;
 }
 
 Status ServerProcess::StartOnce() {
@@ -187,6 +185,7 @@ Status ServerProcess::StartOnce() {
     if (!listener.ok()) return listener.status();
     listeners_.push_back(*std::move(listener));
   }
+  tells_time_ = true;
   if (std::exchange(flipped_at_rest_, false)) EndRest();
   alone_ = false;
   return {};
@@ -347,6 +346,7 @@ void ServerProcess::KeepImages() {
 void ServerProcess::Drop() {
   told_.resize(std::max(told_.size(), shards_.size()));
   for (uint32_t shard = 0; shard < shards_.size(); ++shard) told_[shard] = TimeOf(shard);
+  tells_time_ = false;
   listeners_.clear();
   for (const ShardProcess& process : shards_) {
     for (size_t i = 0; i < before_.size(); ++i) before_[i] += process.shard->counters().Get(Counter(i));

@@ -117,6 +117,8 @@ class ServerProcess {
   bool flipped_at_rest_ = false;
   // If true, no client goes on during a fence, and no fence crashes.
   bool alone_ = false;
+  // Clients can read the shards' time. While the server starts they cannot, and a power cut may take that time back.
+  bool tells_time_ = false;
   // The wall clock when the network began.
   static constexpr uint64_t kWallMicros = 1'000'000'000'000'000;
   // The clock of the server that started last.
