@@ -74,6 +74,9 @@ enum class Flaw : uint8_t {
   kSlotBeforeHeld,      // A tombstone overwrites another one that the medium does not hold.
   kCopyNotTaken,        // An entry names a copy that is not in the stream.
   kZeroesNotTaken,      // A region is free although its zeroes are not in the stream.
+  kAppliesUnfenced,     // A mirror stores without the fences of the primary.
+  kCopyUnfenced,        // The stream of a mirrored pool has no fence between a copy and the entry that names it.
+  kZeroesUnfenced,      // The stream of a mirrored pool has no fence between a region's zeroes and its word.
   // Growing.
   kSplitNotFlushed,    // A block counts before it is flushed.
   kSplitUnfenced,      // Entries leave a block before the number of blocks is persistent.
@@ -182,6 +185,9 @@ inline constexpr const char* kFlawNames[] = {
     "slot-before-held",
     "copy-not-taken",
     "zeroes-not-taken",
+    "applies-unfenced",
+    "copy-unfenced",
+    "zeroes-unfenced",
     "split-not-flushed",
     "split-unfenced",
     "split-counted-first",

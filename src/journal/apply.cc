@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 #include "journal/entry.h"
 
 namespace erda::journal {
@@ -29,6 +30,19 @@ constexpr uint64_t kCallBytes = Writeback::kPieceBytes;
 constexpr size_t kPiecesMax = 1024;  // Of one call: IOV_MAX of Linux.
 
 Status Malformed() { return {Code::kCorruption, "a part of a stream has a malformed entry"}; }
+
+// Stores bytes, and each aligned word of them at once: neither a reader nor a power cut sees a part of a word.
+void StoreWords(uint64_t offset, std::span<const std::byte> bytes, nvm::Writer& writer) {
+  constexpr uint64_t kWord = sizeof(uint64_t);
+  const uint64_t before = std::min(AlignUp(offset, kWord) - offset, bytes.size());
+  writer.Write(offset, bytes.first(before));
+  offset += before;
+  bytes = bytes.subspan(before);
+  for (; bytes.size() >= kWord; offset += kWord, bytes = bytes.subspan(kWord)) {
+    writer.Store64(offset, LoadAs<uint64_t>(bytes));
+  }
+  writer.Write(offset, bytes);
+}
 
 // A range of the file and its bytes. Null: zeroes.
 struct Range {
@@ -190,6 +204,20 @@ Status ApplyToMemory(std::span<const std::byte> stream, std::span<std::byte> poo
     }
   });
   return whole ? Status() : Malformed();
+}
+
+Status ApplyToPool(std::span<const std::byte> stream, nvm::Writer& writer) {
+  const bool whole = ForEachEntry(stream, writer.pool().size(), [&writer](const Entry& entry) {
+    // Pairs with the fence of the shard: the bytes that follow it lead to bytes before it.
+    if (entry.fenced && !Planted(Flaw::kAppliesUnfenced)) writer.Fence();
+    if (entry.kind == EntryKind::kZeroes) return writer.ZeroOut(entry.offset, entry.size);
+    StoreWords(entry.offset, entry.bytes, writer);
+    writer.Flush(entry.offset, entry.size);
+  });
+  if (!whole) return Malformed();
+  // Before the answer to the primary.
+  writer.Fence();
+  return {};
 }
 
 Status ApplyToFile(std::span<const std::byte> stream, int fd, uint64_t pool_size, Writeback* writeback) {

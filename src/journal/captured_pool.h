@@ -1,5 +1,5 @@
-// The pool that the writer of one shard uses if the pool has a journal. It copies all that the writer flushes into the
-// shard's stream.
+// The pool that the writer of one shard uses if the pool has a journal or a mirror. It copies all that the writer
+// flushes into the shard's stream.
 //
 // After a failure of the disk the pool is memory alone. A flush that finds no room is dropped then, and so are all
 // later ones: the stream gets no hole.
@@ -7,6 +7,9 @@
 // The bytes are those of an image, which all shards share. A flush copies its range to the end of the stream, as the
 // range is at that moment. A fence has nothing to do: the stream is in order. So the medium is power-safe for all that
 // comes before a place up to which the stream is held. The disk's thread says how far that is.
+//
+// The bytes of a mirrored pool are its own medium, so they are written back and fenced as without a stream. The stream
+// tells the mirror of each fence (docs/mirror.md).
 #pragma once
 
 #include <algorithm>
@@ -17,6 +20,7 @@
 #include "journal/shard_front.h"
 #include "journal/stream.h"
 #include "nvm/pool.h"
+#include "nvm/writer.h"
 
 namespace erda::journal {
 
@@ -41,6 +45,7 @@ class CapturedPool : public nvm::Pool {
     // The front of the shard, which holds bytes before the disk does. Null: there is no front. REQUIRES: then `held` is
     // not null.
     ShardFront* front = nullptr;
+    bool mirrored = false;
   };
   // REQUIRES: what the medium names outlives the pool.
   CapturedPool(nvm::Pool& image, Stream& stream, Medium medium);
@@ -70,16 +75,27 @@ class CapturedPool : public nvm::Pool {
   // Sync waits for nothing and returns ok, as for NVM: the stream keeps the order of all flushes. boot() returns
   // zeroes: no bytes wait in a page cache.
 
+ protected:
+  void Drain() override {
+    if (!medium_.mirrored) return;
+    image_writer_.Fence();
+    fenced_ = true;
+  }
+
  private:
   void FlushRange(const std::byte* begin, size_t size) override;
   void FlushZeroes(const std::byte* begin, size_t size) override;
-  void Drain() override {}
+  void Capture(const std::byte* begin, size_t size);
+  void CaptureZeroes(const std::byte* begin, size_t size);
   void AwaitRoom();
   bool FrontHoldsAll() { return medium_.front != nullptr && medium_.front->HoldAll(); }
 
   nvm::Pool& image_;
+  nvm::Writer image_writer_;  // Of a mirrored pool: for write-backs alone.
   Stream& stream_;
   const Medium medium_;
+  // Of a mirrored pool: a fence follows the stream's last entry. The process before this one may have fenced there.
+  bool fenced_;
   bool dropped_ = false;  // A flush found no room after the failure. All later flushes are dropped, too.
 };
 

@@ -8,8 +8,8 @@ namespace erda::journal {
 
 namespace {
 
-void WriteHeader(std::byte* to, uint64_t offset, uint64_t size, EntryKind kind) {
-  const EntryHeader header{offset, static_cast<uint32_t>(size), kind};
+void WriteHeader(std::byte* to, uint64_t offset, uint64_t size, EntryKind kind, bool fenced = false) {
+  const EntryHeader header{offset, static_cast<uint32_t>(size), kind, uint16_t{fenced}};
   std::memcpy(to, &header, sizeof(header));
 }
 
@@ -19,17 +19,17 @@ bool LiesIn(uint64_t offset, uint64_t size, uint64_t pool_size) {
 
 }  // namespace
 
-void WriteBytes(std::byte* to, uint64_t offset, std::span<const std::byte> bytes) {
+void WriteBytes(std::byte* to, uint64_t offset, std::span<const std::byte> bytes, bool fenced) {
   assert(!bytes.empty() && bytes.size() <= kEntryBytesMax);
-  WriteHeader(to, offset, bytes.size(), EntryKind::kBytes);
+  WriteHeader(to, offset, bytes.size(), EntryKind::kBytes, fenced);
   std::memcpy(to + sizeof(EntryHeader), bytes.data(), bytes.size());
   const uint64_t end = sizeof(EntryHeader) + bytes.size();
   std::memset(to + end, 0, EntrySpace(bytes.size()) - end);
 }
 
-void WriteZeroes(std::byte* to, uint64_t offset, uint64_t size) {
+void WriteZeroes(std::byte* to, uint64_t offset, uint64_t size, bool fenced) {
   assert(size > 0);
-  WriteHeader(to, offset, sizeof(size), EntryKind::kZeroes);
+  WriteHeader(to, offset, sizeof(size), EntryKind::kZeroes, fenced);
   const uint64_t words[] = {size, 0};
   static_assert(sizeof(EntryHeader) + sizeof(words) == kZeroesSpace);
   std::memcpy(to + sizeof(EntryHeader), words, sizeof(words));
@@ -56,11 +56,11 @@ uint64_t WholeEntries(std::span<const std::byte> stream, uint64_t most) {
 std::optional<Entry> ParseEntry(std::span<const std::byte> stream, uint64_t pool_size) {
   if (stream.size() < sizeof(EntryHeader)) return std::nullopt;
   const auto header = LoadAs<EntryHeader>(stream);
-  Entry entry{header.kind, header.offset, header.size, {}, EntrySpace(header.size)};
-  if (header.size > kEntryBytesMax || entry.space > stream.size()) return std::nullopt;
+  Entry entry{header.kind, header.offset, header.size, {}, EntrySpace(header.size), header.fence == 1};
+  if (header.size > kEntryBytesMax || entry.space > stream.size() || header.fence > 1) return std::nullopt;
   const auto bytes = stream.subspan(sizeof(EntryHeader), header.size);
   if (header.kind == EntryKind::kFiller) {
-    if (header.offset != 0 || header.size % kEntryAlignment != 0) return std::nullopt;
+    if (header.offset != 0 || header.size % kEntryAlignment != 0 || entry.fenced) return std::nullopt;
     entry.size = 0;
     return entry;
   }

@@ -1,11 +1,12 @@
 // One entry of a stream: a range of the pool, and the bytes that the shard flushed there.
 //
-//   byte 0          8      12     16
-//   +--------------+------+------+--------------+-----------------------------+
-//   | offset       | size | kind | `size` bytes | zeroes, to a multiple of 16 |
-//   +--------------+------+------+--------------+-----------------------------+
+//   byte 0          8      12     14      16
+//   +--------------+------+------+-------+--------------+-----------------------------+
+//   | offset       | size | kind | fence | `size` bytes | zeroes, to a multiple of 16 |
+//   +--------------+------+------+-------+--------------+-----------------------------+
 //
 // offset: where the range begins in the pool.
+// fence: 1: the shard fenced before it flushed the range. The streams of mirrored pools alone say so (docs/mirror.md).
 // kBytes: the bytes are those of the range.
 // kZeroes: the bytes are the length of the range, a number of 64 bits. All of the range is zero.
 // kFiller: no range; its offset is 0. A buffer of the stream has one where no entry fits before the end of its area.
@@ -25,17 +26,19 @@
 
 namespace erda::journal {
 
-enum class EntryKind : uint32_t { kBytes = 1, kZeroes = 2, kFiller = 3 };  // On disks: do not renumber.
+enum class EntryKind : uint16_t { kBytes = 1, kZeroes = 2, kFiller = 3 };  // On disks: do not renumber.
 
 struct EntryHeader {
   uint64_t offset;
   uint32_t size;
   EntryKind kind;
+  uint16_t fence;
 };
 ERDA_FORMAT_SIZE(EntryHeader, 16);
 ERDA_FORMAT_FIELD(EntryHeader, offset, 0);
 ERDA_FORMAT_FIELD(EntryHeader, size, 8);
 ERDA_FORMAT_FIELD(EntryHeader, kind, 12);
+ERDA_FORMAT_FIELD(EntryHeader, fence, 14);
 
 // Every entry begins at a multiple of this.
 inline constexpr uint64_t kEntryAlignment = 16;
@@ -53,10 +56,10 @@ constexpr uint64_t FirstPiece(uint64_t offset, uint64_t size) {
   return std::min(size, AlignDown(offset, kEntryBytesMax) + kEntryBytesMax - offset);
 }
 
-// Write one entry. REQUIRE: `to` has the entry's space. WriteBytes: 1 to kEntryBytesMax bytes. WriteFiller: `space` is
-// a multiple of 16 from 16 on, and at most kEntrySpaceMax.
-void WriteBytes(std::byte* to, uint64_t offset, std::span<const std::byte> bytes);
-void WriteZeroes(std::byte* to, uint64_t offset, uint64_t size);
+// Write one entry. `fenced`: a fence stands before it. REQUIRE: `to` has the entry's space. WriteBytes: 1 to
+// kEntryBytesMax bytes. WriteFiller: `space` is a multiple of 16 from 16 on, and at most kEntrySpaceMax.
+void WriteBytes(std::byte* to, uint64_t offset, std::span<const std::byte> bytes, bool fenced = false);
+void WriteZeroes(std::byte* to, uint64_t offset, uint64_t size, bool fenced = false);
 void WriteFiller(std::byte* to, uint64_t space);
 
 struct Entry {
@@ -65,6 +68,7 @@ struct Entry {
   uint64_t size = 0;                 // Of the range.
   std::span<const std::byte> bytes;  // Of kBytes.
   uint64_t space = 0;                // In the stream.
+  bool fenced = false;               // A fence stands before it.
 };
 
 // Returns the entry at the beginning of the bytes. Returns nothing if it is not whole and well-formed, or if its range

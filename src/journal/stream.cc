@@ -99,18 +99,18 @@ Stream::Space Stream::Take(uint64_t size) {
   return {area_ + InArea(begin), begin + size};
 }
 
-bool Stream::Append(uint64_t offset, std::span<const std::byte> bytes) {
+bool Stream::Append(uint64_t offset, std::span<const std::byte> bytes, bool fenced) {
   const Space space = Take(EntrySpace(bytes.size()));
   if (space.at == nullptr) return false;
-  WriteBytes(space.at, offset, bytes);
+  WriteBytes(space.at, offset, bytes, fenced);
   Publish(space.end);
   return true;
 }
 
-bool Stream::AppendZeroes(uint64_t offset, uint64_t size) {
+bool Stream::AppendZeroes(uint64_t offset, uint64_t size, bool fenced) {
   const Space space = Take(kZeroesSpace);
   if (space.at == nullptr) return false;
-  WriteZeroes(space.at, offset, size);
+  WriteZeroes(space.at, offset, size, fenced);
   Publish(space.end);
   return true;
 }

@@ -79,10 +79,11 @@ class Stream {
   // another pool, shard or version, or one of another size. Returns kCorruption if it has none.
   static Result<Stream> Open(std::span<std::byte> memory, const Uuid& uuid, uint32_t shard);
 
-  // The shard's thread: append one entry. Return false if there is no room; then nothing was appended. REQUIRE: the
-  // range is not empty, and bytes.size() <= kEntryBytesMax. A piece that FirstPiece returns is never longer.
-  [[nodiscard]] bool Append(uint64_t offset, std::span<const std::byte> bytes);
-  [[nodiscard]] bool AppendZeroes(uint64_t offset, uint64_t size);
+  // The shard's thread: append one entry. `fenced`: a fence stands before it. Return false if there is no room; then
+  // nothing was appended. REQUIRE: the range is not empty, and bytes.size() <= kEntryBytesMax. A piece that FirstPiece
+  // returns is never longer.
+  [[nodiscard]] bool Append(uint64_t offset, std::span<const std::byte> bytes, bool fenced = false);
+  [[nodiscard]] bool AppendZeroes(uint64_t offset, uint64_t size, bool fenced = false);
 
   [[nodiscard]] uint32_t shard() const { return header_->shard; }
   [[nodiscard]] RingLife life() const { return {header_->secret, header_->epoch}; }

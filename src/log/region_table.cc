@@ -127,6 +127,8 @@ void RegionTable::FreeEmptied(uint32_t region) {
   // The cleaner's zeroes are not in the stream of the shard's flushes.
   if (nvm_.holds_later() && !Planted(Flaw::kZeroesNotTaken)) {
     nvm_.FlushZeroes(shape_.geometry().RegionOffset(region), shape_.geometry().region_size);
+    if (!Planted(Flaw::kZeroesUnfenced))
+      nvm_.Fence();  // The mirror has the zeroes before the region is free. Here the cleaner has fenced them.
   }
   // If the store gets lost in a crash, the next server's cleaner fills the region with zeroes once more.
   nvm_.Store64(RegionWordOffset(region), RegionWord::Free(it->generation).raw());

@@ -16,6 +16,7 @@
 #include "base/temporary_folder.h"
 #include "base/unique_fd.h"
 #include "journal/entry.h"
+#include "journal/recording_pool.h"
 #include "journal/simulated_files.h"
 #include "journal/synced_file.h"
 
@@ -27,15 +28,15 @@ class ApplyTest : public testing::Test {
   using Bytes = std::vector<std::byte>;
   static constexpr uint64_t kPoolBytes = 64 << 10;
 
-  static void AddBytes(Bytes* stream, uint64_t offset, std::string_view bytes) {
+  static void AddBytes(Bytes* stream, uint64_t offset, std::string_view bytes, bool fenced = false) {
     const size_t at = stream->size();
     stream->resize(at + EntrySpace(bytes.size()));
-    WriteBytes(stream->data() + at, offset, AsBytes(bytes));
+    WriteBytes(stream->data() + at, offset, AsBytes(bytes), fenced);
   }
-  static void AddZeroes(Bytes* stream, uint64_t offset, uint64_t size) {
+  static void AddZeroes(Bytes* stream, uint64_t offset, uint64_t size, bool fenced = false) {
     const size_t at = stream->size();
     stream->resize(at + kZeroesSpace);
-    WriteZeroes(stream->data() + at, offset, size);
+    WriteZeroes(stream->data() + at, offset, size, fenced);
   }
   static void AddFiller(Bytes* stream, uint64_t space) {
     const size_t at = stream->size();
@@ -125,7 +126,34 @@ TEST_F(ApplyTest, MemoryAndFileGetTheRanges) {
   EXPECT_EQ(BytesIn(file), expected);
 }
 
-TEST_F(ApplyTest, RandomStreamsGiveTheSameInBoth) {
+TEST_F(ApplyTest, MirrorHasTheFencesOfTheStreamAndOneAtTheEnd) {
+  Bytes stream;
+  AddBytes(&stream, 103, "nothing is before it", true);
+  AddBytes(&stream, 200, "12345678");
+  AddZeroes(&stream, 210, 300, true);
+  AddBytes(&stream, 8, "last", true);
+  RecordingPool mirror{Bytes(kPoolBytes, std::byte{'-'})};
+  nvm::Writer writer(mirror);
+  ASSERT_TRUE(ApplyToPool(stream, writer).ok());
+  EXPECT_EQ(mirror.Taken(), (std::vector<std::string>{"103+20", "200+8", "fence", "210+300", "fence", "8+4", "fence"}));
+  EXPECT_EQ(AsString(mirror.bytes().subspan(100, 26)), "---nothing is before it---");
+  ASSERT_TRUE(ApplyToPool({}, writer).ok());
+  EXPECT_TRUE(mirror.Taken().empty());
+}
+
+TEST_F(ApplyTest, MirrorStopsAtAMalformedEntry) {
+  Bytes stream;
+  AddBytes(&stream, 8, "before");
+  AddBytes(&stream, kPoolBytes, "after the pool");
+  AddBytes(&stream, 16, "behind");
+  RecordingPool mirror{Bytes(kPoolBytes, std::byte{'-'})};
+  nvm::Writer writer(mirror);
+  EXPECT_EQ(ApplyToPool(stream, writer).code(), Code::kCorruption);
+  EXPECT_EQ(mirror.Taken(), std::vector<std::string>{"8+6"});
+  EXPECT_EQ(AsString(mirror.bytes().subspan(8, 14)), "before--------");
+}
+
+TEST_F(ApplyTest, RandomStreamsGiveTheSameInAll) {
   Random random(1);
   for (int round = 0; round < 20; ++round) {
     const Run run(random, random.Between(1, 600));
@@ -135,6 +163,10 @@ TEST_F(ApplyTest, RandomStreamsGiveTheSameInBoth) {
     EXPECT_TRUE(memory == run.pools.back()) << round;
     ASSERT_TRUE(ApplyToFile(run.stream, file.get(), kPoolBytes).ok());
     EXPECT_TRUE(BytesIn(file) == run.pools.back()) << round;
+    RecordingPool mirror(run.pools.front());
+    nvm::Writer writer(mirror);
+    ASSERT_TRUE(ApplyToPool(run.stream, writer).ok());
+    EXPECT_TRUE(AsString(mirror.bytes()) == AsString(run.pools.back())) << round;
   }
 }
 

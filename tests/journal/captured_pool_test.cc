@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/random.h"
 #include "journal/apply.h"
+#include "journal/recording_pool.h"
 #include "journal/stream_fixture.h"
 #include "nvm/writer.h"
 
@@ -180,6 +181,36 @@ TEST_F(CapturedPoolTest, ItsMediumIsBehind) {
   (void)Taken();
   writer.FlushZeroes(4096, 64);
   EXPECT_EQ(Taken(), Entries{FoundEntry::Zeroes(4096, 64)}) << "short, and known to be zeroes";
+}
+
+// Each flush and fence goes to the medium, and the stream tells of each fence once. A process that begins does not know
+// whether the one before it had fenced.
+TEST_F(CapturedPoolTest, MirroredPoolHasItsOwnMediumAndTellsOfFences) {
+  RecordingPool medium{std::vector<std::byte>(kPoolBytes)};
+  const auto wait = [this] { Take(); };
+  CapturedPool mirrored(medium, *stream_,
+                        {.held = &held_place_,
+                         .health = &health_,
+                         .await_room = wait,
+                         .await_held = [] { return Status(); },
+                         .ask = [](uint64_t /*waiters*/) {},
+                         .mirrored = true});
+  nvm::Writer writer(mirrored);
+  writer.Store64(8, 0x3837363534333231);
+  writer.Flush(8, 8);
+  writer.Flush(4096, 512);
+  EXPECT_EQ(Taken(), (Entries{FoundEntry::Bytes(8, "12345678").AfterFence(), FoundEntry::Zeroes(4096, 512)}));
+  writer.Fence();
+  writer.Fence();  // Nothing was flushed since.
+  EXPECT_EQ(medium.Taken(), (std::vector<std::string>{"8+8", "4096+512", "fence"}));
+  EXPECT_TRUE(Taken().empty());
+  writer.FlushZeroes(8192, 64);
+  writer.Flush(8, 8);
+  writer.Fence();
+  writer.Flush(8, 8);
+  EXPECT_EQ(Taken(), (Entries{FoundEntry::Zeroes(8192, 64).AfterFence(), FoundEntry::Bytes(8, "12345678"),
+                              FoundEntry::Bytes(8, "12345678").AfterFence()}));
+  EXPECT_EQ(medium.Taken(), (std::vector<std::string>{"8192+64", "8+8", "fence", "8+8"}));
 }
 
 TEST_F(CapturedPoolTest, AsksOnlyForWhatIsNotHeld) {

@@ -17,14 +17,14 @@ class EntryTest : public testing::Test {
   using Bytes = std::vector<std::byte>;
   static constexpr uint64_t kPoolBytes = 1 << 20;
 
-  static Bytes BytesEntry(uint64_t offset, std::string_view bytes) {
+  static Bytes BytesEntry(uint64_t offset, std::string_view bytes, bool fenced = false) {
     Bytes entry(EntrySpace(bytes.size()), std::byte{0xee});
-    WriteBytes(entry.data(), offset, AsBytes(bytes));
+    WriteBytes(entry.data(), offset, AsBytes(bytes), fenced);
     return entry;
   }
-  static Bytes ZeroesEntry(uint64_t offset, uint64_t size) {
+  static Bytes ZeroesEntry(uint64_t offset, uint64_t size, bool fenced = false) {
     Bytes entry(kZeroesSpace, std::byte{0xee});
-    WriteZeroes(entry.data(), offset, size);
+    WriteZeroes(entry.data(), offset, size, fenced);
     return entry;
   }
   static Bytes Filler(uint64_t space) {
@@ -65,6 +65,14 @@ TEST_F(EntryTest, EntriesHaveTheirBytes) {
                                                            "08000000"
                                                            "02000000"
                                                            "00000000090000000000000000000000"));
+  EXPECT_EQ(BytesEntry(8, "after", true), OfHex("0800000000000000"
+                                                "05000000"
+                                                "01000100"
+                                                "61667465720000000000000000000000"));
+  EXPECT_EQ(ZeroesEntry(8, 512, true), OfHex("0800000000000000"
+                                             "08000000"
+                                             "02000100"
+                                             "00020000000000000000000000000000"));
   EXPECT_EQ(Filler(32), OfHex("0000000000000000"
                               "10000000"
                               "03000000"
@@ -76,7 +84,8 @@ TEST_F(EntryTest, EntriesHaveTheirBytes) {
 
 TEST_F(EntryTest, ParserReturnsWhatWasWritten) {
   const std::string longest(kEntryBytesMax, 'x');
-  const Bytes stream = Joined({BytesEntry(5, "abc"), Filler(16), ZeroesEntry(4096, 70'000), BytesEntry(0, longest)});
+  const Bytes stream =
+      Joined({BytesEntry(5, "abc"), Filler(16), ZeroesEntry(4096, 70'000, true), BytesEntry(0, longest)});
   std::vector<Entry> entries;
   ASSERT_TRUE(ForEachEntry(stream, kPoolBytes, [&](const Entry& entry) { entries.push_back(entry); }));
   ASSERT_EQ(entries.size(), 3U) << "a filler has no range";
@@ -89,6 +98,8 @@ TEST_F(EntryTest, ParserReturnsWhatWasWritten) {
   EXPECT_EQ(entries[1].size, 70'000U);
   EXPECT_TRUE(entries[1].bytes.empty());
   EXPECT_EQ(AsString(entries[2].bytes), longest);
+  EXPECT_FALSE(entries[0].fenced);
+  EXPECT_TRUE(entries[1].fenced);
 }
 
 TEST_F(EntryTest, RangesMayEndWithThePool) {
@@ -100,6 +111,7 @@ TEST_F(EntryTest, MalformedEntryEndsTheParsing) {
   constexpr size_t kOffset = offsetof(EntryHeader, offset);
   constexpr size_t kSize = offsetof(EntryHeader, size);
   constexpr size_t kKind = offsetof(EntryHeader, kind);
+  constexpr size_t kFence = offsetof(EntryHeader, fence);
   constexpr size_t kBody = sizeof(EntryHeader);
   const uint64_t far = std::numeric_limits<uint64_t>::max() - 1;
   const Bytes bytes = BytesEntry(64, "abc");
@@ -109,8 +121,10 @@ TEST_F(EntryTest, MalformedEntryEndsTheParsing) {
     Bytes entry;
   } kCases[] = {
       {"zeroed memory", Bytes(64)},
-      {"no kind", With(bytes, kKind, uint32_t{0})},
-      {"an unknown kind", With(bytes, kKind, uint32_t{4})},
+      {"no kind", With(bytes, kKind, uint16_t{0})},
+      {"an unknown kind", With(bytes, kKind, uint16_t{4})},
+      {"two fences", With(bytes, kFence, uint16_t{2})},
+      {"a filler after a fence", With(Filler(32), kFence, uint16_t{1})},
       {"no bytes", With(bytes, kSize, uint32_t{0})},
       {"more bytes than the stream has", With(bytes, kSize, uint32_t{17})},
       {"more bytes than any stream has", With(bytes, kSize, uint32_t{0xffffffff})},

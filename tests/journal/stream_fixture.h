@@ -40,14 +40,21 @@ struct FoundEntry {
   uint64_t offset;
   uint64_t size;
   std::string bytes;
+  bool fenced = false;
   static FoundEntry Bytes(uint64_t offset, std::string bytes) {
     return {EntryKind::kBytes, offset, bytes.size(), std::move(bytes)};
+  }
+  [[nodiscard]] FoundEntry AfterFence() const {
+    FoundEntry entry = *this;
+    entry.fenced = true;
+    return entry;
   }
   static FoundEntry Zeroes(uint64_t offset, uint64_t size) { return {EntryKind::kZeroes, offset, size, ""}; }
   friend bool operator==(const FoundEntry&, const FoundEntry&) = default;
 };
 inline void PrintTo(const FoundEntry& found, std::ostream* out) {
-  *out << "kind " << static_cast<uint32_t>(found.kind) << ", " << found.size << " bytes at " << found.offset;
+  *out << "kind " << static_cast<uint32_t>(found.kind) << ", " << found.size << " bytes at " << found.offset
+       << (found.fenced ? " after a fence" : "");
 }
 
 // Returns the entries of all pieces. Fails the test if a piece does not have whole entries alone.
@@ -56,7 +63,7 @@ std::vector<FoundEntry> EntriesIn(const Pieces& pieces, uint64_t pool_size) {
   std::vector<FoundEntry> found;
   for (const std::span<const std::byte> piece : pieces) {
     EXPECT_TRUE(ForEachEntry(piece, pool_size, [&found](const Entry& entry) {
-      found.push_back({entry.kind, entry.offset, entry.size, std::string(AsString(entry.bytes))});
+      found.push_back({entry.kind, entry.offset, entry.size, std::string(AsString(entry.bytes)), entry.fenced});
     }));
   }
   return found;

@@ -342,6 +342,18 @@ def kill(c, s):
 
 def steps(c, s):
     """Yields (label, next state, events), as erda_model.steps."""
+    if s.down and s.held == end(s):
+        yield "serves", s._replace(down=False), ()
+    yield from shard_steps(c, s)
+    yield from disk_steps(c, s)
+    if s.cuts < c.cuts:
+        yield from power_cuts(c, s)
+    if s.kills < c.kills:
+        yield "kill", kill(c, s), (("crash",),)
+
+
+def shard_steps(c, s):
+    """The steps of the shard, its clients and the cleaner."""
     if s.busy and not s.down:
         label, t = go_on(c, s)
         yield label, t, ()
@@ -349,8 +361,6 @@ def steps(c, s):
     if idle and s.pend and s.pend[0][0] <= s.held:
         label, t = on_held(c, s)
         yield label, t, ()
-    if s.down and s.held == end(s):
-        yield "serves", s._replace(down=False), ()
     yield from put_steps(c, s, idle)
     for j, d in enumerate(s.dels):
         op = ("del", j)
@@ -366,11 +376,6 @@ def steps(c, s):
     for i in c.expires:
         if i not in s.over and s.puts[i].phase in (2, 3, 4) and s.puts[i].result is None and may_expire(c, s, i):
             yield f"put{i} expires", s._replace(over=s.over | {i}), (("over", i),)
-    yield from disk_steps(c, s)
-    if s.cuts < c.cuts:
-        yield from power_cuts(c, s)
-    if s.kills < c.kills:
-        yield "kill", kill(c, s), (("crash",),)
     if c.others and idle and s.log[SLOT] is not None:
         if c.defect == "slot-before-held" or not deleting(s):
             yield "another key's delete uses the slot", write_version(c, s, SLOT, None), ()

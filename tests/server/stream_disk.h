@@ -1,5 +1,6 @@
-// The streams of a pool with a journal, and a simulated disk that gets them piece by piece (docs/journal.md). The
-// disk's bytes of the pool are the caller's. A kill leaves all of this, and a power cut leaves the disk.
+// The streams of a pool with a journal or a mirror, and a simulated disk or mirror that gets them piece by piece
+// (docs/journal.md, docs/mirror.md). The bytes of the pool on the disk, or at the mirror, are the caller's. A kill
+// leaves all of this, and a power cut leaves the disk or the mirror.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,9 @@ namespace erda::server {
 
 class StreamDisk {
  public:
-  explicit StreamDisk(uint32_t shards) {
+  // A mirror: stores whole entries of a stream, and may throw.
+  using Mirror = std::function<void(std::span<const std::byte> entries)>;
+  explicit StreamDisk(uint32_t shards, Mirror mirror = nullptr) : mirror_(std::move(mirror)) {
     for (uint32_t shard = 0; shard < shards; ++shard) streams_.push_back(std::make_unique<Streamed>(shard));
   }
 
@@ -27,7 +30,8 @@ class StreamDisk {
   void Begin(nvm::Pool& image, std::span<std::byte> disk, const std::function<void()>& before_fence) {
     for (const auto& each : streams_) {
       each->pool = std::make_unique<ShardPool>(
-          image, *each, [&each = *each, disk] { Hold(each, disk, UINT64_MAX); }, before_fence);
+          image, *each, [this, &each = *each, disk] { Hold(each, disk, UINT64_MAX); }, before_fence,
+          mirror_ != nullptr);
     }
   }
   // The process ends. Its memory stays.
@@ -57,13 +61,16 @@ class StreamDisk {
     }
     return found;
   }
-  // The power is cut. Records that the disk has not confirmed may be there or not. The streams are empty then.
+  // The power is cut. Records that the disk has not confirmed may be there or not.
   void CutPower(Random& random, std::span<std::byte> disk) {
     for (const auto& each : streams_) {
       const uint64_t most = random.Chance(0.5) ? 0 : random.Between(1, 4096);
       if (most > 0) Hold(*each, disk, most);
-      *each = Streamed(each->shard);
     }
+  }
+  // After a power cut. The streams are empty then.
+  void Forget() {
+    for (const auto& each : streams_) *each = Streamed(each->shard);
   }
 
  private:
@@ -85,7 +92,7 @@ class StreamDisk {
   class ShardPool final : public journal::CapturedPool {
    public:
     ShardPool(nvm::Pool& image, Streamed& streamed, const std::function<void()>& wait,
-              std::function<void()> before_fence)
+              std::function<void()> before_fence, bool mirrored)
         : CapturedPool(image, *streamed.stream,
                        {.held = streamed.held.get(),
                         .health = streamed.health.get(),
@@ -95,22 +102,32 @@ class StreamDisk {
                               wait();
                               return Status();
                             },
-                        .ask = [](uint64_t /*waiters*/) {}}),
-          before_fence_(std::move(before_fence)) {}
+                        .ask = [](uint64_t /*waiters*/) {},
+                        .mirrored = mirrored}),
+          before_fence_(std::move(before_fence)),
+          mirrored_(mirrored) {}
 
    private:
-    void Drain() override { before_fence_(); }
+    void Drain() override {
+      if (!mirrored_) return before_fence_();
+      CapturedPool::Drain();  // The pool that is fenced there calls before_fence.
+    }
 
-    std::function<void()> before_fence_;
+    const std::function<void()> before_fence_;
+    const bool mirrored_;
   };
   static constexpr uint64_t kMemory = journal::Stream::MemoryFor(journal::Stream::kCapacityMin);
 
   // The disk gets the next `most` bytes of the stream, or the first entry if that is longer.
-  static void Hold(Streamed& each, std::span<std::byte> disk, uint64_t most) {
+  void Hold(Streamed& each, std::span<std::byte> disk, uint64_t most) {
     const journal::Place from = *each.held;
     const journal::Place to = CutAt(*each.stream, from, most);
     for (const auto piece : each.stream->Bytes(from, to)) {
-      if (!journal::ApplyToMemory(piece, disk).ok()) std::abort();
+      if (mirror_ != nullptr) {
+        mirror_(piece);
+      } else if (!journal::ApplyToMemory(piece, disk).ok()) {
+        std::abort();
+      }
     }
     each.stream->Release(to);
     *each.held = to;
@@ -131,6 +148,7 @@ class StreamDisk {
     return at;
   }
 
+  const Mirror mirror_;
   std::vector<std::unique_ptr<Streamed>> streams_;
 };
 

@@ -119,6 +119,7 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw == erda::Flaw::kReachNotFlushed || flaw == erda::Flaw::kReachToldLate) return Kind::kMoves;
   if (flaw == erda::Flaw::kReachForgotten || flaw == erda::Flaw::kReachNotSeen) return Kind::kMoves;
   if (flaw >= erda::Flaw::kSplitNotFlushed && flaw <= erda::Flaw::kKeepsLeftOver) return Kind::kGrowth;
+  if (flaw >= erda::Flaw::kAppliesUnfenced && flaw <= erda::Flaw::kZeroesUnfenced) return Kind::kMirror;
   if (flaw >= erda::Flaw::kSettledBeforeHeld && flaw <= erda::Flaw::kZeroesNotTaken) return Kind::kJournal;
   if (flaw == erda::Flaw::kTrustsChunks) return Kind::kForgeries;
   if (flaw == erda::Flaw::kFlipNotUndone || flaw == erda::Flaw::kRestNotMended) return Kind::kDecay;

@@ -23,8 +23,9 @@ Kind KindOf(uint64_t seed) {
   if (Random(seed ^ 0x5ca).Uniform(100) < 8) return Kind::kScans;
   if (Random(seed ^ 0xf04e).Uniform(100) < 5) return Kind::kForgeries;
   if (Random(seed ^ 0x3047).Uniform(100) < 12) return Kind::kJournal;
+  if (Random(seed ^ 0x314202).Uniform(100) < 8) return Kind::kMirror;
   // The shares of the other kinds, in percent. Kinds with many keys take longest.
-  constexpr std::array<uint32_t, kKindNames.size() - 7> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
+  constexpr std::array<uint32_t, kKindNames.size() - 8> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
     if (dice < kShares[kind]) return static_cast<Kind>(kind);
@@ -38,7 +39,7 @@ Plan Plan::Of(Kind kind, uint64_t seed) {
                                   &Plan::OfReports,    &Plan::OfCrashes, &Plan::OfDeletes,   &Plan::OfMoves,
                                   &Plan::OfCollisions, &Plan::OfDecay,   &Plan::OfCleaning,  &Plan::OfConditions,
                                   &Plan::OfExpiry,     &Plan::OfGrowth,  &Plan::OfScans,     &Plan::OfForgeries,
-                                  &Plan::OfJournal};
+                                  &Plan::OfJournal,    &Plan::OfMirror};
   static_assert(kMakers.size() == kKindNames.size());
   Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
   plan.kind = kind;
@@ -511,6 +512,14 @@ Plan Plan::OfJournal(uint64_t seed) {
   plan.grow_chance = 0;
   plan.check_bytes = false;
   plan.has_room = false;
+  return plan;
+}
+
+Plan Plan::OfMirror(uint64_t seed) {
+  Plan plan = OfJournal(seed);
+  plan.mirror = true;
+  plan.rest_flip_chance = 0;  // The mirror has no such flip.
+  plan.damage_chance = 0;
   return plan;
 }
 

@@ -39,11 +39,12 @@ enum class Kind : uint8_t {
   kGrowth,
   kScans,
   kForgeries,
-  kJournal
+  kJournal,
+  kMirror
 };
 inline constexpr std::array kKindNames = {"mixed",   "churn",  "full-index", "impatience", "reports",  "crashes",
                                           "deletes", "moves",  "collisions", "decay",      "cleaning", "conditions",
-                                          "expiry",  "growth", "scans",      "forgeries",  "journal"};
+                                          "expiry",  "growth", "scans",      "forgeries",  "journal",  "mirror"};
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
@@ -113,6 +114,7 @@ struct Plan {
   double grow_chance = 0;            // The pool grows between a clean close and the next open.
   double power_cut_share = 0;    // The share of crashes with a power cut, which may lose bytes that are not flushed.
   bool journal = false;          // The pool has a journal: the medium gets all flushes later, in their order.
+  bool mirror = false;           // With `journal`: that medium is a mirror, which is promoted after a power cut.
   double hold_chance = 0.3;      // The medium of such a pool gets some more, in a step of the server.
   double fence_race_chance = 0;  // The clients go on while the server waits in a fence.
   bool check_bytes = true;       // Checks the bytes written to NVM against docs/benchmarks/results.md.
@@ -157,6 +159,8 @@ struct Plan {
   static Plan OfForgeries(uint64_t seed);
   // One of the plans above, on a pool with a journal.
   static Plan OfJournal(uint64_t seed);
+  // The same on a mirrored pool.
+  static Plan OfMirror(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };
 

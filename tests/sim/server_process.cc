@@ -9,6 +9,8 @@
 #include "base/test_hash.h"
 #include "format/superblock.h"
 #include "inspect/inspection.h"
+#include "journal/apply.h"
+#include "nvm/writer.h"
 #include "sim/medium.h"
 
 namespace erda::sim {
@@ -49,7 +51,39 @@ void ServerProcess::MakePool() {
   images_.cached.resize(plan_.pool_size / sizeof(uint64_t));
   std::memcpy(images_.cached.data(), &superblock, sizeof(superblock));
   images_.durable = images_.cached;
-  if (plan_.journal) images_.streams = std::make_shared<server::StreamDisk>(geometry->shards);
+  if (!plan_.journal) return;
+  server::StreamDisk::Mirror mirror;
+  if (plan_.mirror) {
+    index_offset_ = geometry->index_offset;
+    BeginMirror();
+    mirror = [this](std::span<const std::byte> entries) {
+      CheckZeroes(entries);
+      nvm::Writer writer(*mirror_);
+      Require(journal::ApplyToPool(entries, writer));
+    };
+  }
+  images_.streams = std::make_shared<server::StreamDisk>(geometry->shards, std::move(mirror));
+}
+
+// The mirror's power may fail between the zeroes of a region and the word that calls it free. Runs seldom show what
+// comes of that.
+void ServerProcess::CheckZeroes(std::span<const std::byte> entries) {
+  bool zeroes = false;
+  const bool whole = journal::ForEachEntry(entries, mirror_->size(), [&](const journal::Entry& entry) {
+    const bool is_word = entry.offset >= format::kRegionTableOffset && entry.offset < index_offset_;
+    if (zeroes && is_word && !entry.fenced) {
+      Require({Code::kInternal, "no fence follows the zeroes of a region in the stream"});
+    }
+    zeroes = entry.kind == journal::EntryKind::kZeroes && entry.size == plan_.region_size;
+  });
+  if (!whole) Require({Code::kCorruption, "the stream has a malformed entry"});
+}
+
+void ServerProcess::BeginMirror() {
+  mirror_ = std::make_unique<server::CrashPool>(images_.cached);
+  mirror_->before_fence = [this] {
+    if (mirror_fails_ && crash_random_.Chance(0.2)) throw server::Crash();
+  };
 }
 
 Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
@@ -216,6 +250,7 @@ void ServerProcess::Stop() {
   } catch (const ProcessEnds&) {
     return Crash();
   }
+  if (plan_.mirror) CompareMirror();
   KeepImages();
   Drop();
 }
@@ -241,9 +276,11 @@ void ServerProcess::Crash() {
 
 void ServerProcess::CutPower() {
   ++power_cuts_;
+  if (plan_.mirror) return Promote();
   const double kept = ShareKept();
   if (plan_.journal) {
     images_.streams->CutPower(crash_random_, std::as_writable_bytes(std::span(images_.durable)));
+    images_.streams->Forget();
     images_.cached = images_.durable;
   }
   for (size_t i = 0; i < images_.durable.size(); ++i) {
@@ -251,6 +288,39 @@ void ServerProcess::CutPower() {
     if (cached != images_.durable[i] && !crash_random_.Chance(kept)) cached = images_.durable[i];
   }
   images_.durable = images_.cached;
+  if (on_power_cut) on_power_cut();
+}
+
+// The log may differ: `left` is never flushed, and neither is a value whose client did not commit it.
+void ServerProcess::CompareMirror() {
+  crash_pool_->HoldAll();
+  const auto report = inspect::InspectPool(mirror_->bytes(), {});
+  if (!report.ok()) return Require(report.status());
+  if (report->damage_count > 0 && plan_.forge_chance == 0) {
+    Require({Code::kCorruption, "the mirror: " + report->damage.front().what});
+  }
+  constexpr uint64_t kBegin = format::kShardRecordsOffset;
+  const uint64_t bytes = pool_->geometry().regions_offset - kBegin;
+  if (std::memcmp(mirror_->bytes().data() + kBegin, pool_->pool().bytes().data() + kBegin, bytes) != 0) {
+    Require({Code::kInternal, "the mirror has another index than the primary"});
+  }
+}
+
+// The mirror stores some more of what it has received, until its power fails, too.
+void ServerProcess::Promote() {
+  mirror_fails_ = true;
+  try {
+    images_.streams->CutPower(crash_random_, {});
+  } catch (const server::Crash&) {
+  }
+  mirror_fails_ = false;
+  images_.streams->Forget();
+  auto image = mirror_->AfterPowerCut(crash_random_, ShareKept());
+  // No stream has the superblocks.
+  std::memcpy(image.data(), images_.durable.data(), format::kShardRecordsOffset);
+  images_.cached = std::move(image);
+  images_.durable = images_.cached;
+  BeginMirror();
   if (on_power_cut) on_power_cut();
 }
 

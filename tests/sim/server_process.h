@@ -85,6 +85,14 @@ class ServerProcess {
   };
 
   void MakePool();
+  // Fails if entries for the mirror lack a fence after the zeroes of a region.
+  void CheckZeroes(std::span<const std::byte> entries);
+  // A mirror of the pool begins, with all of its bytes.
+  void BeginMirror();
+  // Fails if the mirror of a closed pool is not the same pool.
+  void CompareMirror();
+  // The primary's machine is lost, and the mirror takes its place.
+  void Promote();
   [[nodiscard]] bool power_safe() const { return plan_.flush_methods[0] != format::FlushMethod::kNone; }
   [[nodiscard]] Result<std::unique_ptr<server::FormattedPool>> OpenPool();
   // Keeps the pool's bytes after the end of the process. The machine goes on.
@@ -133,6 +141,10 @@ class ServerProcess {
   Random time_random_;
   Random grow_random_;
   server::CrashPool::Images images_;  // the pool's bytes while no server has it open
+  // The mirror's pool, if the plan has one.
+  std::unique_ptr<server::CrashPool> mirror_;
+  uint64_t index_offset_ = 0;  // Of the mirrored pool.
+  bool mirror_fails_ = false;  // It may lose its power in each fence.
   server::CrashPool* crash_pool_ = nullptr;
   // The counters of the servers that have ended.
   std::array<uint64_t, static_cast<size_t>(format::Counter::kCount)> before_{};

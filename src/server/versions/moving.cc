@@ -35,6 +35,8 @@ void Moving::TakeCopy(uint32_t head, Address at) {
   const ObjectView view = log_.InspectHeader(head, at);
   if (view.state == ObjectState::kNothing || Planted(Flaw::kCopyNotTaken)) return;
   nvm_.Flush(log_.OffsetOf(head, at), SpaceOf(view.header));
+  if (!Planted(Flaw::kCopyUnfenced))
+    nvm_.Fence();  // The mirror has the copy before the entry that names it. Here the cleaner has fenced it.
 }
 
 // No object of the key is there, so entry and reader know only that the value is damaged. They know the same of any
