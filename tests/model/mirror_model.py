@@ -17,6 +17,9 @@ The primary's machine may be lost at any moment. Then the operator promotes the 
 stores what it has received, which is any part of the rest of the stream. Then it recovers, and serves alone. The
 mirror's power may fail at that moment, too. So of the op that it was storing it has any part.
 
+The primary's pool is NVM, too. The shard fences it before it sends a piece of the stream. So after a power cut the
+primary has all that the mirror may have, and any beginning of the rest ("sends-unfenced").
+
 A mirror that is new, or that has missed a part of the stream, makes a copy. It notes the place at which the stream
 stands. Then it reads the primary's memory piece by piece, at any moments: the entry, and each version. It stores a
 piece before it stores the ops that have come since it asked for the piece. When it has all pieces, it asks to join. From
@@ -24,7 +27,8 @@ then on the primary answers only what the mirror holds. The mirror is in sync on
 which it joined. Before that nobody may promote it.
 
 While no mirror is in sync, the primary answers nothing that depends on the mirror ("stop"), or it goes on alone
-("alone"). A mirror that may have missed an answer so is not in sync.
+("alone"). A mirror that may have missed an answer so is not in sync. The model lets it know that in the same step. So a
+primary must wait, before it goes on alone, for longer than a mirror takes to notice that it hears nothing.
 
 A process that is killed on the primary's machine leaves the stream in memory. The next process goes on with it, and so
 does the mirror. After a reboot the stream is gone, and the mirror needs a copy. In either case the primary recovers, and
@@ -43,8 +47,8 @@ from _program import main
 from erda_model import EMPTY, Monitor
 from journal_model import I, L, P, R, end, puts
 
-# The fields of journal_model's State: `held` is what the mirror holds, as the primary knows it. `base` is 0, and `ends`,
-# `file`, `hole`, `cuts` and `stale` have no meaning here.
+# The fields of journal_model's State: `held` is what the mirror holds, as the primary knows it. `file` is the primary's
+# NVM where the stream begins. `base` is 0, and `ends`, `hole`, `cuts` and `stale` have no meaning here.
 # applied: the mirror has stored the stream up to this place.
 # mirror: the entry and the log in the mirror's pool.
 # link: "none", "copying", "joining" or "synced".
@@ -149,7 +153,7 @@ def promotions(c, s):
         for ops in chosen:
             word, log = journal.apply(s.mirror, ops)
             t = s._replace(link="none", whole=False, left=(), piece=None, alone=True, promoted=True, base=0)
-            t = journal.restart(c, t, word, log, (), held=0, applied=0)
+            t = journal.restart(c, t, word, log, (), held=0, applied=0, file=(word, log))
             yield f"the primary is lost, the mirror has {len(ops)} more, and is promoted", t, (("cut",),)
 
 
@@ -161,12 +165,16 @@ def kill(c, s):
     return journal.restart(c, s, s.word, s.log, ops, kills=s.kills + 1)
 
 
-def reboot(c, s):
+def reboots(c, s):
     """The primary's machine starts again on its pool, which is NVM. The stream is gone."""
-    t = s._replace(held=0, applied=0, link="none", left=(), piece=None, joined=0, reboots=s.reboots + 1)
-    if c.goes_alone:
-        t = t._replace(alone=True, whole=False)
-    return journal.restart(c, t, s.word, s.log, ())
+    fenced = s.applied if c.defect != "sends-unfenced" else max(0, s.applied - 1)
+    for n in range(fenced, end(s) + 1):
+        word, log = journal.apply(s.file, s.ops[:n])
+        t = s._replace(held=0, applied=0, link="none", left=(), piece=None, joined=0, reboots=s.reboots + 1)
+        if c.goes_alone:
+            t = t._replace(alone=True, whole=False)
+        t = journal.restart(c, t, word, log, (), file=(word, log))
+        yield f"the primary's machine starts again, its NVM has {n} of the stream", t, (("cut",),)
 
 
 # --- Every step that can come next
@@ -191,7 +199,7 @@ def steps(c, s):
     if s.kills < c.kills:
         yield "the process starts again", kill(c, s), (("crash",),)
     if s.reboots < c.reboots and not s.promoted:
-        yield "the primary's machine starts again", reboot(c, s), (("crash",),)
+        yield from reboots(c, s)
 
 
 # --- The search
@@ -233,6 +241,14 @@ CONFIGURATIONS = [
      Config(puts(I, P), 1, dels=1, reboots=1, copies=True), False),
     ("the mirror starts again, inline puts", Config(puts(I, P, P), 1, restarts=1), True),
     ("the mirror starts again, reserved put, delete", Config(puts(R, P), 1, dels=1, restarts=1), True),
+    ("the process starts again beside a copy", Config(puts(I, P), 1, kills=1, copies=True, begins="none",
+                                                      goes_alone=True), True),
+    ("the mirror starts again, the link is lost, another copy",
+     Config(puts(I, P), 1, restarts=1, losses=1, goes_alone=True, copies=True), True),
+    ("the primary's machine starts again and goes on alone, another copy",
+     Config(puts(I, P), 1, reboots=1, goes_alone=True, copies=True), True),
+    ("the process and the machine start again, another copy",
+     Config(puts(I, P), 1, kills=1, reboots=1, copies=True), True),
     ("both processes start again", Config(puts(I, P, P), 1, kills=1, restarts=1), False),
 ]
 DESIGN = {name: c for name, c, _ in CONFIGURATIONS}
@@ -253,6 +269,7 @@ PLANTED = {
     "promotes-while-it-goes-back": Config(puts(I, P, P), 1, restarts=1),
     "promotes-out-of-sync": Config(puts(I, P), 1, losses=1, goes_alone=True),
     "serves-before-joined": Config(puts(I, P), 2, reboots=1, copies=True),
+    "sends-unfenced": Config(puts(I, P), 1, reboots=1, copies=True),
     "kill-loses-stream": Config(puts(I, P) + puts(R, P), 1, kills=1, moves=1),
     "found-not-flushed": Config(puts(I, P), 2, kills=1),
 }
