@@ -24,11 +24,17 @@ Status CapturedPool::Widen(uint64_t /*kept*/, uint64_t size) {
                                       " bytes and cannot get " + std::to_string(size) + " while it is open"};
 }
 
-Status CapturedPool::AwaitHeld() { return held() >= place() || FrontHoldsAll() ? Status() : medium_.await_held(); }
+Status CapturedPool::AwaitHeld() {
+  if (held() >= place()) return {};
+  FenceImage();
+  return FrontHoldsAll() ? Status() : medium_.await_held();
+}
 
 void CapturedPool::AwaitRoom() {
   dropped_ = failed();
-  if (!dropped_) medium_.await_room();
+  if (dropped_) return;
+  FenceImage();
+  medium_.await_room();
 }
 
 void CapturedPool::FlushZeroes(const std::byte* begin, size_t size) {

@@ -68,7 +68,9 @@ class CapturedPool : public nvm::Pool {
   Status AwaitHeld() override;
   // Returns when the front holds the stream, if there is one that can. The disk gets it later.
   void AskHeld(uint64_t waiters) override {
-    if (held() < place() && !FrontHoldsAll()) medium_.ask(waiters);
+    if (held() >= place()) return;
+    FenceImage();
+    if (!FrontHoldsAll()) medium_.ask(waiters);
   }
   [[nodiscard]] bool failed() const override { return !medium_.health->ok(); }
   [[nodiscard]] int error_number() const override { return medium_.health->error_number(); }
@@ -76,15 +78,17 @@ class CapturedPool : public nvm::Pool {
   // zeroes: no bytes wait in a page cache.
 
  protected:
-  void Drain() override {
-    if (!medium_.mirrored) return;
-    image_writer_.Fence();
-    fenced_ = true;
-  }
+  void Drain() override { FenceImage(); }
 
  private:
   void FlushRange(const std::byte* begin, size_t size) override;
   void FlushZeroes(const std::byte* begin, size_t size) override;
+  // Call it before a mirror may get more of the stream. After a power cut the image must have all that the mirror has.
+  void FenceImage() {
+    if (!medium_.mirrored) return;
+    image_writer_.Fence();
+    fenced_ = true;
+  }
   void Capture(const std::byte* begin, size_t size);
   void CaptureZeroes(const std::byte* begin, size_t size);
   void AwaitRoom();

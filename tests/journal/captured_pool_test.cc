@@ -213,6 +213,45 @@ TEST_F(CapturedPoolTest, MirroredPoolHasItsOwnMediumAndTellsOfFences) {
   EXPECT_EQ(medium.Taken(), (std::vector<std::string>{"8192+64", "8+8", "fence", "8+8"}));
 }
 
+// Otherwise the mirror could hold a store that a power cut takes from the primary, and the shard would rely on it.
+TEST_F(CapturedPoolTest, MirroredPoolIsFencedBeforeTheMirrorGetsMore) {
+  RecordingPool medium{std::vector<std::byte>(kPoolBytes)};
+  std::vector<std::string> before_wait;
+  const auto wait = [&] {
+    before_wait = medium.Taken();
+    Take();
+  };
+  CapturedPool mirrored(medium, *stream_,
+                        {.held = &held_place_,
+                         .health = &health_,
+                         .await_room = wait,
+                         .await_held =
+                             [wait] {
+                               wait();
+                               return Status();
+                             },
+                         .ask = [wait](uint64_t /*waiters*/) { wait(); },
+                         .mirrored = true});
+  nvm::Writer writer(mirrored);
+  const std::vector<std::string> expected{"8+8", "fence"};
+  writer.Flush(8, 8);
+  writer.AskHeld(1);
+  EXPECT_EQ(before_wait, expected);
+  writer.Flush(8, 8);
+  EXPECT_TRUE(writer.AwaitHeld().ok());
+  EXPECT_EQ(before_wait, expected);
+  while (stream_->Append(0, AsBytes("x"))) {
+  }
+  writer.Flush(8, 8);  // It waits for room.
+  EXPECT_EQ(before_wait, expected);
+  writer.Flush(8, 8);
+  const Entries all = Taken();
+  ASSERT_GE(all.size(), 4U);
+  EXPECT_TRUE(all[0].fenced && all[1].fenced) << "the stream tells of these fences, too";
+  EXPECT_TRUE(all[all.size() - 2].fenced);
+  EXPECT_FALSE(all.back().fenced);
+}
+
 TEST_F(CapturedPoolTest, AsksOnlyForWhatIsNotHeld) {
   nvm::Writer writer(*pool_);
   writer.AskHeld(1);

@@ -3,7 +3,8 @@
 //
 // NVM flushes whole cache lines. This pool does not: a journal has only the flushed bytes (docs/journal.md).
 //
-// With streams it is a pool with a journal: the volatile image is the memory, and the durable one is the disk.
+// With streams it is a pool with a journal: the volatile image is the memory, and the durable one is the disk. Or it is
+// a mirrored pool: then both images are the primary's NVM.
 #pragma once
 
 #include <algorithm>
@@ -168,7 +169,7 @@ class CrashPool final : public nvm::Pool {
   void FlushRange(const std::byte* begin, size_t size) override {
     const auto offset = static_cast<uint64_t>(begin - bytes_.data());
     // Only a shard's own pool flushes into a stream. The superblock is not in the streams.
-    if (streams_ != nullptr && offset >= format::kShardRecordsOffset) return;
+    if (streams_ != nullptr && !streams_->mirrored() && offset >= format::kShardRecordsOffset) return;
     const uint64_t end = AlignUp(offset + size, sizeof(uint64_t)) / sizeof(uint64_t);
     for (uint64_t first = offset / sizeof(uint64_t); first < end;) {
       Line line;

@@ -29,9 +29,11 @@ class StreamDisk {
   // Makes the pools of the shards' writers, for a process that begins.
   void Begin(nvm::Pool& image, std::span<std::byte> disk, const std::function<void()>& before_fence) {
     for (const auto& each : streams_) {
-      each->pool = std::make_unique<ShardPool>(
-          image, *each, [this, &each = *each, disk] { Hold(each, disk, UINT64_MAX); }, before_fence,
-          mirror_ != nullptr);
+      const auto hold = [this, &each = *each, disk] {
+        each.fenced = each.stream->end();
+        Hold(each, disk, UINT64_MAX);
+      };
+      each->pool = std::make_unique<ShardPool>(image, *each, hold, before_fence, mirrored());
     }
   }
   // The process ends. Its memory stays.
@@ -39,14 +41,19 @@ class StreamDisk {
     for (const auto& each : streams_) each->pool.reset();
   }
   [[nodiscard]] nvm::Pool& OfShard(uint32_t shard) { return *streams_[shard]->pool; }
+  [[nodiscard]] bool mirrored() const { return mirror_ != nullptr; }
 
   // The disk gets some more of one stream, for good.
   void HoldSome(Random& random, std::span<std::byte> disk) {
     const uint64_t most = random.Chance(0.5) ? random.Between(1, 600) : journal::kEntrySpaceMax;
     Hold(*streams_[random.Uniform(streams_.size())], disk, most);
   }
+  // With a mirror: the pools have begun, and a fence may throw.
   void HoldAll(std::span<std::byte> disk) {
-    for (const auto& each : streams_) Hold(*each, disk, UINT64_MAX);
+    for (const auto& each : streams_) {
+      if (mirrored()) each->pool->AskHeld(1);
+      Hold(*each, disk, UINT64_MAX);
+    }
   }
   // Returns true if the disk will get an entry that writes there.
   [[nodiscard]] bool WillWrite(uint64_t offset, uint64_t size) const {
@@ -86,6 +93,8 @@ class StreamDisk {
     std::unique_ptr<journal::Stream> stream;
     std::unique_ptr<std::atomic<journal::Place>> held;
     std::unique_ptr<journal::Health> health;
+    // Of a mirrored pool: the shard has fenced its own pool up to this place. Pieces for the mirror end here.
+    journal::Place fenced = 0;
     std::unique_ptr<nvm::Pool> pool;
   };
   // A pool that may crash in a fence.
@@ -102,8 +111,9 @@ class StreamDisk {
                               wait();
                               return Status();
                             },
-                        .ask = [](uint64_t /*waiters*/) {},
+                        .ask = [&streamed](uint64_t /*waiters*/) { streamed.fenced = streamed.stream->end(); },
                         .mirrored = mirrored}),
+          streamed_(streamed),
           before_fence_(std::move(before_fence)),
           mirrored_(mirrored) {}
 
@@ -111,8 +121,10 @@ class StreamDisk {
     void Drain() override {
       if (!mirrored_) return before_fence_();
       CapturedPool::Drain();  // The pool that is fenced there calls before_fence.
+      streamed_.fenced = streamed_.stream->end();
     }
 
+    Streamed& streamed_;
     const std::function<void()> before_fence_;
     const bool mirrored_;
   };
@@ -121,7 +133,8 @@ class StreamDisk {
   // The disk gets the next `most` bytes of the stream, or the first entry if that is longer.
   void Hold(Streamed& each, std::span<std::byte> disk, uint64_t most) {
     const journal::Place from = *each.held;
-    const journal::Place to = CutAt(*each.stream, from, most);
+    journal::Place to = CutAt(*each.stream, from, most);
+    if (mirrored()) to = std::min(to, std::max(from, each.fenced));
     for (const auto piece : each.stream->Bytes(from, to)) {
       if (mirror_ != nullptr) {
         mirror_(piece);

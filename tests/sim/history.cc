@@ -299,7 +299,9 @@ class Search {
           Undo(expiry);
           if (found) return true;
         }
-        if (!(deleted || IsNotNext(horizon))) continue;
+        // Or its condition holds only before the present value expires, and something finds the key present later.
+        const bool cannot_wait = act.expects && ExpiryNext(value_, horizon) != kNone;
+        if (!(deleted || cannot_wait || IsNotNext(horizon))) continue;
         // But one that can still expire makes way for absence later. The first one to do so is as good as another.
         if (CanStillExpire(act.value) ? act.value != first_to_expire : std::exchange(tried_unread, true)) continue;
       }

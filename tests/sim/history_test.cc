@@ -280,6 +280,15 @@ TEST(LinearizabilityChecker, TriesEachUnknownPutThatCanExpire) {
                       If(0, Put(3, 5, 6, Code::kConflict)), Get(0, 9, 10)}));
 }
 
+// Regression: the checker put off a put with a condition until the value that it needs had expired.
+TEST(LinearizabilityChecker, TriesAConditionBeforeItsValueExpires) {
+  EXPECT_TRUE(Holds({Put(1, 1, 2), If(1, Put(2, 3, 5, Code::kUnavailable)), Expire(1, 4, 6),
+                     If(0, Put(3, 7, 8, Code::kConflict)), Expire(2, 9, Record::kNever)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), If(1, Put(2, 7, 8, Code::kUnavailable)), Expire(1, 4, 6),
+                      If(0, Put(3, 9, 10, Code::kConflict)), Expire(2, 11, Record::kNever)}))
+      << "the put began too late";
+}
+
 TEST(LinearizabilityChecker, ExpiryHidesNoOtherVersion) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(2, 7, 8)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(0, 7, 8)}));

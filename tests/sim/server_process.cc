@@ -247,10 +247,10 @@ void ServerProcess::Stop() {
     }
     for (ShardProcess& process : shards_) process.shard->Close();
     if (pool_) Require(pool_->MarkClosed());
+    if (plan_.mirror) CompareMirror();
   } catch (const ProcessEnds&) {
     return Crash();
   }
-  if (plan_.mirror) CompareMirror();
   KeepImages();
   Drop();
 }
@@ -258,7 +258,9 @@ void ServerProcess::Stop() {
 void ServerProcess::Crash() {
   network_.KillNode("server");
   if (crash_random_.Chance(plan_.power_cut_share)) {
-    if (plan_.journal) {
+    if (plan_.mirror && crash_random_.Chance(0.4)) {
+      CutPrimary();
+    } else if (plan_.journal) {
       KeepImages();
       CutPower();
     } else {
@@ -304,6 +306,18 @@ void ServerProcess::CompareMirror() {
   if (std::memcmp(mirror_->bytes().data() + kBegin, pool_->pool().bytes().data() + kBegin, bytes) != 0) {
     Require({Code::kInternal, "the mirror has another index than the primary"});
   }
+}
+
+// The stream is gone, and the mirror makes a copy.
+void ServerProcess::CutPrimary() {
+  ++power_cuts_;
+  auto image = crash_pool_->AfterPowerCut(crash_random_, ShareKept());
+  KeepImages();
+  images_.streams->Forget();
+  images_.cached = std::move(image);
+  images_.durable = images_.cached;
+  BeginMirror();
+  if (on_power_cut) on_power_cut();
 }
 
 // The mirror stores some more of what it has received, until its power fails, too.

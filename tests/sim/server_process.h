@@ -91,6 +91,8 @@ class ServerProcess {
   void BeginMirror();
   // Fails if the mirror of a closed pool is not the same pool.
   void CompareMirror();
+  // The power of the primary's machine is cut, and comes back.
+  void CutPrimary();
   // The primary's machine is lost, and the mirror takes its place.
   void Promote();
   [[nodiscard]] bool power_safe() const { return plan_.flush_methods[0] != format::FlushMethod::kNone; }
