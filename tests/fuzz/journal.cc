@@ -87,7 +87,7 @@ void OpenJournaled(std::span<const uint8_t> input) {
   if (decoded.changes == 0) CheckUnchanged(found);
   // Two damages are exceptions. So is a hidden one: a server that finds its image may not need the damaged part, and
   // the next server does.
-  const bool may_lose = decoded.changes > 1 || decoded.hidden;
+  const bool may_lose = decoded.changes > 1 || decoded.hidden || decoded.near_end;
   for (size_t life = 0; life < kCloses.size(); ++life) {
     const bool served = ServeSome(server->get(), decoded.todo);
     const Values held = ReadAll(**server);

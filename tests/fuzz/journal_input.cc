@@ -274,6 +274,8 @@ std::string JournaledValueOf(int key) {
   return ValueOf(KeyAt(key), kRounds - 1, 40 + static_cast<size_t>(key) * 37);
 }
 
+constexpr uint64_t kNearEnd = (uint64_t{1} << 63) - (uint64_t{1} << 40);
+
 JournalInput DecodeJournal(std::span<const uint8_t> bytes) {
   JournalInput input;
   const JournalBase& base = JournalBaseAt(bytes.empty() ? 0 : bytes[0]);
@@ -299,6 +301,7 @@ JournalInput DecodeJournal(std::span<const uint8_t> bytes) {
         kind == JournalPlace::kRecordHeader || kind == JournalPlace::kEntry || kind == JournalPlace::kRecordBytes;
     const bool in_stream = kind == JournalPlace::kStreamHeader || kind == JournalPlace::kStream;
     input.hidden |= in_stream || (in_record && corrects);
+    input.near_end |= word >= kNearEnd;
   }
   input.files.journal.resize(ends[0]);
   input.files.pool.resize(ends[1]);

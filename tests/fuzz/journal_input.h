@@ -48,6 +48,9 @@ struct JournalInput {
   size_t changes = 0;
   // No checksum shows a change: a record got a correct one, or the change is in a stream in memory, which has none.
   bool hidden = false;
+  // A word is just below the end of the numbers that a journal has. A server that goes on from there passes that end,
+  // and the next server finds an impossible number. A real stream takes 29 years to it.
+  bool near_end = false;
 };
 [[nodiscard]] JournalInput DecodeJournal(std::span<const uint8_t> bytes);
 
