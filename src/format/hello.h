@@ -70,6 +70,9 @@ constexpr const char* PlacingName(Placing placing) {
   return "unknown";
 }
 
+// The kind of the peer that connects (docs/mirror.md has mirrors).
+enum class Role : uint32_t { kClient = 0, kMirror = 1 };
+
 using Proof = std::array<uint8_t, 16>;
 using Nonce = std::array<uint8_t, 32>;
 
@@ -79,12 +82,13 @@ struct HelloRequest {
   uint16_t protocol_version;
   uint16_t shard;  // The shard to which this channel leads.
   uint32_t slots;  // The request slots that the client wants.
-  uint32_t reserved;
+  Role role;
   uint64_t client_id;  // A random number, the same on all channels of one client.
   uint64_t challenge;  // The number of the HelloChallenge that this answers, or 0.
   Proof proof;         // Proves that the client knows the token. Covers the nonce and the fields above.
 };
 ERDA_FORMAT_SIZE(HelloRequest, 48);
+ERDA_FORMAT_FIELD(HelloRequest, role, 12);
 ERDA_FORMAT_FIELD(HelloRequest, client_id, 16);
 ERDA_FORMAT_FIELD(HelloRequest, challenge, 24);
 ERDA_FORMAT_FIELD(HelloRequest, proof, 32);

@@ -206,15 +206,18 @@ Status ApplyToMemory(std::span<const std::byte> stream, std::span<std::byte> poo
   return whole ? Status() : Malformed();
 }
 
-Status ApplyToPool(std::span<const std::byte> stream, nvm::Writer& writer) {
-  const bool whole = ForEachEntry(stream, writer.pool().size(), [&writer](const Entry& entry) {
+Status ApplyToPool(std::span<const std::byte> stream, nvm::Writer& writer, uint64_t first) {
+  bool allowed = true;
+  const bool whole = ForEachEntry(stream, writer.pool().size(), [&](const Entry& entry) {
+    allowed &= entry.offset >= first;
+    if (!allowed) return;
     // Pairs with the fence of the shard: the bytes that follow it lead to bytes before it.
     if (entry.fenced && !Planted(Flaw::kAppliesUnfenced)) writer.Fence();
     if (entry.kind == EntryKind::kZeroes) return writer.ZeroOut(entry.offset, entry.size);
     StoreWords(entry.offset, entry.bytes, writer);
     writer.Flush(entry.offset, entry.size);
   });
-  if (!whole) return Malformed();
+  if (!whole || !allowed) return Malformed();
   // Before the answer to the primary.
   writer.Fence();
   return {};

@@ -129,11 +129,20 @@ Place Stream::Cut(Place from, uint64_t most) const {
   if (end - from <= most) return end;
   Place at = from;
   while (true) {
-    const auto header = LoadAs<EntryHeader>({area_ + InArea(at), sizeof(EntryHeader)});
-    const Place next = at + EntrySpace(header.size);
+    const Place next = AfterEntryAt(at);
     if (next - from > most) return at;
     at = next;
   }
+}
+
+bool Stream::IsBetweenEntries(Place from, Place place) const {
+  Place at = from;
+  while (at < place) at = AfterEntryAt(at);
+  return at == place;
+}
+
+Place Stream::AfterEntryAt(Place place) const {
+  return place + EntrySpace(LoadAs<EntryHeader>({area_ + InArea(place), sizeof(EntryHeader)}).size);
 }
 
 }  // namespace erda::journal

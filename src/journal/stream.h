@@ -113,6 +113,9 @@ class Stream {
   // not after end(). It is `from` itself only if the stream ends there, or if the memory is damaged. REQUIRES: `from`
   // is such a place, and most >= kEntrySpaceMax.
   [[nodiscard]] Place Cut(Place from, uint64_t most) const;
+  // The threads of the disk, and the shard's. Returns true if the stream has a place between two entries there. Reads
+  // each entry's header on the way. REQUIRES: `from` is such a place, and released() <= from <= place <= end().
+  [[nodiscard]] bool IsBetweenEntries(Place from, Place place) const;
   // The checkpointer's thread: gives the space before `place` back to the shard. REQUIRES: released() <= place <=
   // end(), and the place is between two entries.
   void Release(Place place) {
@@ -130,6 +133,7 @@ class Stream {
     Place end = 0;
   };
   Space Take(uint64_t size);
+  [[nodiscard]] Place AfterEntryAt(Place place) const;
   [[nodiscard]] uint64_t InArea(Place place) const { return place & (capacity_ - 1); }
   void Publish(Place end) {
     // Pairs with the acquire of end(), also with one in the next process. After a kill, memory has the stores of the

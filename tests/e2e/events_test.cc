@@ -170,6 +170,10 @@ TEST_F(EventsTest, AHelloThatIsRefusedIsNamed) {
   ExpectRefused("the server speaks protocol version " + std::to_string(format::kProtocolVersion) + ", the client 99");
   say([](auto& hello) { hello.shard = 7; }, kAll);
   ExpectRefused("there is no such shard");
+  say([](auto& hello) { hello.role = format::Role::kMirror; }, kAll);
+  ExpectRefused("the pool of this server takes no mirrors");
+  say([](auto& hello) { hello.role = format::Role{2}; }, kAll);
+  ExpectRefused("the peer has a role that this server does not know");
   say([](auto&) {}, kAll - 1);
   ExpectRefused("that was only a part of a hello");
   const RawPeer first(Address());

@@ -78,6 +78,26 @@ TEST(FuzzTest, ServerSurvivesRandomConversations) {
   EXPECT_GT(sum.violations, 1000U);
 }
 
+TEST(FuzzTest, BothEndsOfALinkSurviveRandomPeers) {
+  Random random(8);
+  for (const uint8_t side : std::to_array<uint8_t>({0, 1})) {
+    Linked sum;
+    for (int i = 0; i < 10'000; ++i) {
+      std::vector<uint8_t> input(1 + 8 * random.Between(10, 120));
+      for (uint8_t& byte : input) byte = static_cast<uint8_t>(random.Next());
+      input[0] = side;
+      const Linked linked = Link(input);
+      sum.stored += linked.stored;
+      sum.ended += linked.ended;
+    }
+    EXPECT_GT(sum.stored, 1000U) << "by side " << int{side};
+    EXPECT_GT(sum.ended, 1000U) << "by side " << int{side};
+  }
+}
+
+TEST(FuzzTest, BothEndsOfALinkSurvivePeersOfTheCorpus) {
+  RunCorpus([](std::span<const uint8_t> input) { Link(input); }, "link");
+}
 TEST(FuzzTest, ServerSurvivesPoolsOfTheCorpus) { RunCorpus(OpenAndServe, "open"); }
 TEST(FuzzTest, InspectionSurvivesPoolsOfTheCorpus) { RunCorpus(Inspect, "inspect"); }
 TEST(FuzzTest, SalvageSurvivesPoolsOfTheCorpus) { RunCorpus(Salvage, "inspect"); }

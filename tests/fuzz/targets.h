@@ -35,4 +35,13 @@ struct Spoken {
 };
 Spoken Speak(std::span<const uint8_t> input);
 
+// The first byte of the input chooses one of two links. In one a hostile primary talks to a mirror, in the other a
+// hostile mirror talks to a primary. Its actions have eight bytes each (link.cc). The mirror's superblocks stay as they
+// are, and each end keeps to its ring. The primary sends whole entries of its stream, and nothing else.
+struct Linked {
+  uint64_t stored = 0;  // The pieces that were answered.
+  uint64_t ended = 0;   // The links that ended because of a message.
+};
+Linked Link(std::span<const uint8_t> input);
+
 }  // namespace erda::fuzz

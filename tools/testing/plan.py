@@ -146,6 +146,8 @@ def _lab_steps(logs):
         --ops 1000 --json "$ERDA_LAB_OUT/floors.json"
       ERDA_TEST_VERBS=$ERDA_LAB_SERVER build/tests/fabric_tests --gtest_filter="*/verbs" \\
         --gtest_output="xml:$ERDA_LAB_OUT/fabric.xml"
+      ERDA_TEST_VERBS=$ERDA_LAB_SERVER build/tests/mirror_tests --gtest_filter="*/verbs" \\
+        --gtest_output="xml:$ERDA_LAB_OUT/mirror.xml"
       build/tests/lab_tests --gtest_filter="*Hostile*:FabricLab.*:ConnectingLab.*" \\
         --gtest_output="xml:$ERDA_LAB_OUT/peers.xml"'''
     needs = {"needs": ("build",), "after": ("quickstart",), "lane": "lab"}
@@ -153,8 +155,8 @@ def _lab_steps(logs):
         Step("lab-store", "Lab: the store over RDMA, its pool on the NVDIMM",
              _in_lab(logs, ["failure.xml", "store.xml", "rights.xml", "window.xml", "removal.xml"], store), **needs,
              counts_tests=True),
-        Step("lab-fabric", "Lab: the conformance suite of the fabrics; hostile peers; floors; checksums",
-             _in_lab(logs, ["crc.xml", "fabric.xml", "peers.xml"], fabric), **needs, counts_tests=True),
+        Step("lab-fabric", "Lab: the conformance suite of the fabrics; links of mirrors; hostile peers; floors; checksums",
+             _in_lab(logs, ["crc.xml", "fabric.xml", "mirror.xml", "peers.xml"], fabric), **needs, counts_tests=True),
         Step("lab-kills", "Lab: servers and clients killed over RDMA; nothing is lost",
              command(*kills, "--kills-only", timeout=600), **needs),
         Step("lab-cuts", "Lab: the server's power is cut in the middle of operations; nothing is lost",
@@ -232,6 +234,8 @@ def _fuzz_steps(logs, scratch):
         Step("fuzz-journal", "Fuzzing: opening and serving a pool with a journal", fuzz("journal", 1000, 386), **place),
         Step("fuzz-speak", "Fuzzing: hostile clients at a live server",
              fuzz("speak", 1500, 800, "-len_control=0"), **place),
+        Step("fuzz-link", "Fuzzing: hostile mirrors and primaries on a link",
+             fuzz("link", 20000, 801, "-len_control=0"), **place),
     ]
 
 

@@ -198,6 +198,12 @@ std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shar
     if (!verdict.admission) return refuse(verdict.refusal.code(), verdict.refusal.message());
     guest.admission = *std::move(verdict.admission);
   }
+  if (hello.role == format::Role::kMirror) {
+    return refuse(Code::kInvalidArgument, "the pool of this server takes no mirrors");
+  }
+  if (hello.role != format::Role::kClient) {
+    return refuse(Code::kInvalidArgument, "the peer has a role that this server does not know");
+  }
   if (hello.shard >= shards) return refuse(Code::kInvalidArgument, "there is no such shard");
   return guest;
 }

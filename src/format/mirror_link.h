@@ -1,0 +1,53 @@
+// The messages of a mirror and its primary about the stream of one shard (docs/mirror.md, "The link").
+//
+// After the hellos all messages are WriteImms, and their immediates are numbers. The stream's places are multiples of
+// 16, so they are told in units of 16 bytes. The mirror has a ring: the byte at place p of the stream is byte
+// p % size of the ring.
+//
+//   primary to mirror   0: the mirror has joined at the end of all pieces so far
+//                       n: the Writes of this message have placed n more units in the ring, a piece
+//   mirror to primary   at first: the stream goes on n units after MirrorHello::begin
+//                       0: the mirror asks to join
+//                       n: the mirror has stored n more units, which is the end of a piece
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "format/check.h"
+#include "format/hello.h"
+
+namespace erda::format {
+
+// The registered memory that the mirror offers to the primary: its ring, for Writes.
+inline constexpr uint32_t kMirrorRingRegion = 0;
+// The size of a ring is a power of two, so that an entry never stands in two places of it more than once.
+inline constexpr uint64_t kMirrorRingBytesMin = 256 << 10;
+inline constexpr uint64_t kMirrorRingBytesMax = uint64_t{1} << 34;
+constexpr bool IsMirrorRingSize(uint64_t bytes) {
+  return std::has_single_bit(bytes) && bytes >= kMirrorRingBytesMin && bytes <= kMirrorRingBytesMax;
+}
+
+inline constexpr uint64_t kMirrorUnit = 16;
+inline constexpr uint32_t kMirrorJoin = 0;
+// The most pieces that the mirror has not stored yet. The channel needs a message depth of twice this number: an end
+// may not know of the last messages that its peer has taken.
+inline constexpr uint32_t kMirrorPiecesMax = 32;
+inline constexpr uint32_t kMirrorMessageDepth = 2 * kMirrorPiecesMax;
+
+// Follows the HelloReply in the private data for a mirror.
+struct MirrorHello {
+  std::array<uint8_t, 16> stream;  // The secret of the stream's life.
+  uint64_t epoch;                  // The pool's.
+  // The primary has the stream from `begin` to `end`. It keeps these bytes while the link lasts, until the mirror has
+  // stored them.
+  uint64_t begin;
+  uint64_t end;
+};
+ERDA_FORMAT_SIZE(MirrorHello, 40);
+ERDA_FORMAT_FIELD(MirrorHello, epoch, 16);
+ERDA_FORMAT_FIELD(MirrorHello, begin, 24);
+ERDA_FORMAT_FIELD(MirrorHello, end, 32);
+
+}  // namespace erda::format

@@ -1,0 +1,68 @@
+// The primary's end of a link: sends the stream of one shard to a mirror, and takes the mirror's answers
+// (docs/mirror.md, "The link"; format/mirror_link.h).
+//
+// It sends what the stream has when Send is called, as one piece if that fits. While the mirror is late, later pieces
+// become longer: at most kMirrorPiecesMax are under way. The mirror may be anybody. The feed sends it parts of this
+// stream only, in whole entries. stored() is always the end of a piece that was sent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/fifo.h"
+#include "erda/status.h"
+#include "fabric/fabric.h"
+#include "format/mirror_link.h"
+#include "journal/place.h"
+#include "journal/stream.h"
+
+namespace erda::mirror {
+
+// Belongs to the shard's thread. Owns nothing: stream and channel outlive it. After an error the link has ended.
+class Feed {
+ public:
+  // The longest piece. A mirror answers after each, so a long one keeps its ring full for longer.
+  static constexpr uint64_t kPieceBytesMax = 256 << 10;
+
+  // Returns what the primary tells a new mirror. REQUIRES: the stream keeps its bytes from `begin` on until a Feed from
+  // there says that they are stored, or the link has ended.
+  [[nodiscard]] static format::MirrorHello Hello(const journal::Stream& stream, uint64_t epoch);
+
+  // begin: as in the hello.
+  Feed(const journal::Stream& stream, fabric::Channel& channel, journal::Place begin)
+      : stream_(stream), channel_(channel), begin_(begin), sent_(begin), stored_(begin) {}
+
+  // Takes a message of the mirror. Returns kInvalidArgument if it breaks the rules.
+  Status Take(uint32_t imm);
+  // Sends what the stream has, as far as the mirror's ring has room. Call it after each Take, and when the stream has
+  // grown. REQUIRES: the channel is connected, and the stream's memory is registered.
+  Status Send();
+  // Lets the mirror join. It is in sync when it has stored joined_at(). REQUIRES: may_join().
+  Status Join();
+
+  // The mirror has stored the stream up to here. The link needs the bytes after it.
+  [[nodiscard]] journal::Place stored() const { return stored_; }
+  // Returns true if the mirror has not begun, or has not stored all that was sent.
+  [[nodiscard]] bool is_late() const { return ring_bytes_ == 0 || sent_ != stored_; }
+  // Returns true if the mirror asks to join, and was sent all of the stream.
+  [[nodiscard]] bool may_join() const { return wants_to_join_ && !joined_at_ && sent_ == stream_.end(); }
+  [[nodiscard]] std::optional<journal::Place> joined_at() const { return joined_at_; }
+
+ private:
+  Status Start(uint64_t bytes);
+  // Returns where the next piece ends; sent_ if there is nothing to send yet.
+  [[nodiscard]] journal::Place NextEnd() const;
+  Status SendPiece(journal::Place end);
+
+  const journal::Stream& stream_;
+  fabric::Channel& channel_;
+  const journal::Place begin_;
+  uint64_t ring_bytes_ = 0;  // 0: the mirror has not said where it begins.
+  journal::Place sent_;
+  journal::Place stored_;
+  Fifo<journal::Place> ends_;  // Of the pieces that are sent and not stored.
+  bool wants_to_join_ = false;
+  std::optional<journal::Place> joined_at_;
+};
+
+}  // namespace erda::mirror
