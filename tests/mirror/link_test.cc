@@ -12,13 +12,10 @@
 #include "base/random.h"
 #include "fabric/fixture.h"
 #include "format/mirror_link.h"
-#include "format/superblock.h"
 #include "journal/entry.h"
-#include "journal/recording_pool.h"
 #include "journal/stream.h"
 #include "mirror/feed.h"
-#include "mirror/follower.h"
-#include "nvm/writer.h"
+#include "mirror/fixture.h"
 
 namespace erda::mirror {
 namespace {
@@ -29,82 +26,32 @@ using format::kMirrorRingBytesMin;
 using journal::Place;
 using journal::Stream;
 
-testing::AssertionResult Ok(const Status& status) {
-  return status.ok() ? testing::AssertionSuccess() : testing::AssertionFailure() << status.ToString();
-}
-
-constexpr uint64_t kPoolBytes = 1 << 20;
-constexpr uint64_t kFirst = format::kShardRecordsOffset;
-constexpr uint64_t kStreamBytes = Stream::kCapacityMin;
-constexpr Place kBegin = 4096;
-
-// The primary is the end that accepts. Its pool is `image_`, and the mirror's is `pool_`.
-class MirrorLinkTest : public fabric::FabricTest {
+// One mirror, whose end is that of the client.
+class MirrorLinkTest : public MirrorFixture {
  protected:
-  void SetUp() override {
-    FabricTest::SetUp();
-    if (HasFatalFailure()) return;
-    MakeStream(kStreamBytes);
-  }
   void TearDown() override { Unlink(); }
-
-  // --- The primary
-
-  void MakeStream(uint64_t capacity, Place begin = kBegin) {
-    auto stream = Stream::Format(server_.bytes(0, Stream::MemoryFor(capacity)), {}, 0, begin, {{7, 8, 9}, 0});
-    ASSERT_TRUE(stream.ok()) << stream.status().ToString();
-    stream_.emplace(*stream);
-  }
-  // Changes the primary's pool, and appends that to the stream. Returns false if the stream has no room.
-  bool Change(uint64_t offset, uint64_t size, uint64_t seed, bool fenced = false) {
-    const std::string bytes = fabric::Pattern(size, seed);
-    if (!stream_->Append(offset, AsBytes(bytes), fenced)) return false;
-    std::ranges::copy(AsBytes(bytes), image_.begin() + static_cast<ptrdiff_t>(offset));
-    return true;
-  }
-  bool Clear(uint64_t offset, uint64_t size) {
-    if (!stream_->AppendZeroes(offset, size)) return false;
-    std::fill_n(image_.begin() + static_cast<ptrdiff_t>(offset), size, std::byte{0});
-    return true;
-  }
-  // Appends an entry of any kind and any length up to the largest.
-  bool ChangeSomething(Random& random) {
-    const uint64_t longest = random.Chance(0.1) ? journal::kEntryBytesMax : 300;
-    const uint64_t size = 1 + random.Uniform(longest);
-    const uint64_t offset = kFirst + random.Uniform(kPoolBytes - kFirst - size);
-    if (random.Chance(0.2)) return Clear(offset, size);
-    return Change(offset, size, random.Next(), random.Chance(0.3));
-  }
 
   // --- Both ends
 
   // Connects them. The mirror goes on with the stream at `from`, if it is not to begin at the end.
   void Link(std::optional<Place> from = std::nullopt, uint64_t ring_bytes = kMirrorRingBytesMin) {
-    auto ring = SharedMemory::Create("erda-ring", ring_bytes);
-    ASSERT_TRUE(ring.ok()) << ring.status().ToString();
     Unlink();
-    ring_ = *std::move(ring);
-    auto region = client_.fabric->Register(ring_.view(), fabric::Access::kRemoteReadWrite);
-    ASSERT_TRUE(region.ok()) << region.status().ToString();
-    ring_region_ = *std::move(region);
-    fabric::Region* const of_mirror[] = {ring_region_.get()};
+    mirror_.MakeRing(*client_.fabric, ring_bytes);
+    fabric::Region* const of_mirror[] = {mirror_.region.get()};
     fabric::ChannelOptions mirror = Offer(client_, of_mirror);
     mirror.message_depth = format::kMirrorMessageDepth;
     fabric::ChannelPair pair = Connect(mirror, Offer(server_, {}));
     ASSERT_TRUE(pair.client && pair.server);
-    client_.channel = std::move(pair.client);
+    mirror_.channel = std::move(pair.client);
     server_.channel = std::move(pair.server);
     hello_ = Feed::Hello(*stream_, 3);
     feed_.emplace(*stream_, *server_.channel, hello_.begin);
-    follower_.emplace(ring_.bytes(), writer_, from.value_or(hello_.end));
-    ASSERT_TRUE(follower_->Start(*client_.channel, hello_).ok());
+    ASSERT_TRUE(Ok(mirror_.Begin(hello_, from)));
   }
   void Unlink() {
     feed_.reset();
-    follower_.reset();
-    client_.channel.reset();
+    mirror_.Unlink();
     server_.channel.reset();
-    ring_region_.reset();
     // A new channel may get the address of an old one.
     client_.events.clear();
     server_.events.clear();
@@ -115,7 +62,7 @@ class MirrorLinkTest : public fabric::FabricTest {
     return TakeAll(server_, [this](uint32_t imm) { return feed_->Take(imm); });
   }
   Status TakeAtMirror() {
-    return TakeAll(client_, [this](uint32_t imm) { return follower_->Take(imm); });
+    return TakeAll(client_, [this](uint32_t imm) { return mirror_.follower->Take(imm); });
   }
   template <class Take>
   static Status TakeAll(End& end, Take&& take) {
@@ -132,8 +79,7 @@ class MirrorLinkTest : public fabric::FabricTest {
     ASSERT_TRUE(Ok(TakeAtPrimary()));
     ASSERT_TRUE(Ok(feed_->Send()));
     ASSERT_TRUE(Ok(TakeAtMirror()));
-    while (follower_->has_piece()) ASSERT_TRUE(Ok(follower_->Store()));
-    ASSERT_TRUE(Ok(follower_->Answer(*client_.channel)));
+    ASSERT_TRUE(Ok(mirror_.StoreAll()));
     stream_->Release(feed_->stored());
   }
   // Steps until the primary knows that the mirror has all of the stream.
@@ -143,34 +89,28 @@ class MirrorLinkTest : public fabric::FabricTest {
       ASSERT_NO_FATAL_FAILURE(Step());
     }
   }
-  [[nodiscard]] bool PoolsAreEqual() const { return std::ranges::equal(pool_.bytes(), image_); }
+  [[nodiscard]] bool PoolsAreEqual() const { return IsEqual(mirror_); }
   // Says something in the name of one end.
-  static void Say(const End& end, uint32_t imm) {
+  static void Say(fabric::Channel& channel, uint32_t imm) {
     fabric::WorkRequest work;
     work.kind = OpKind::kWriteImm;
     work.imm = imm;
-    ASSERT_TRUE(fabric::Post(*end.channel, work).ok());
+    ASSERT_TRUE(fabric::Post(channel, work).ok());
   }
   Status HeardByPrimary(uint32_t imm) {
-    Say(client_, imm);
+    Say(*mirror_.channel, imm);
     EXPECT_TRUE(PumpUntil(server_, OpKind::kReceiveImm));
     return TakeAtPrimary();
   }
   Status HeardByMirror(uint32_t imm) {
-    Say(server_, imm);
+    Say(*server_.channel, imm);
     EXPECT_TRUE(PumpUntil(client_, OpKind::kReceiveImm));
     return TakeAtMirror();
   }
 
-  std::vector<std::byte> image_ = std::vector<std::byte>(kPoolBytes);
-  std::optional<Stream> stream_;
-  journal::RecordingPool pool_{std::vector<std::byte>(kPoolBytes)};
-  nvm::Writer writer_{pool_};
-  SharedMemory ring_;
-  std::unique_ptr<fabric::Region> ring_region_;
+  MirrorEnd mirror_;
   format::MirrorHello hello_{};
   std::optional<Feed> feed_;
-  std::optional<Follower> follower_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, MirrorLinkTest, testing::ValuesIn(fabric::AllWorlds()), fabric::KindName);
@@ -192,7 +132,7 @@ TEST_P(MirrorLinkTest, TheMirrorGetsTheBytesAndTheFences) {
   ASSERT_TRUE(Change(kFirst + 500, 8, 2, true));
   ASSERT_NO_FATAL_FAILURE(Follow());
   EXPECT_TRUE(PoolsAreEqual());
-  EXPECT_EQ(pool_.Taken(), (std::vector<std::string>{"8192+100", "fence", "8692+8", "fence"}));
+  EXPECT_EQ(mirror_.pool.Taken(), (std::vector<std::string>{"8192+100", "fence", "8692+8", "fence"}));
 }
 
 TEST_P(MirrorLinkTest, TheMirrorBeginsWhereItSays) {
@@ -200,7 +140,7 @@ TEST_P(MirrorLinkTest, TheMirrorBeginsWhereItSays) {
   ASSERT_NO_FATAL_FAILURE(Link());
   ASSERT_TRUE(Change(kFirst + 500, 8, 2));
   ASSERT_NO_FATAL_FAILURE(Follow());
-  EXPECT_EQ(pool_.Taken(), (std::vector<std::string>{"8692+8", "fence"}));
+  EXPECT_EQ(mirror_.pool.Taken(), (std::vector<std::string>{"8692+8", "fence"}));
 }
 
 // The ring has another size than the stream's memory, so entries are torn at its end.
@@ -221,12 +161,12 @@ TEST_P(MirrorLinkTest, EveryEntryIsStoredOnceAndInOrder) {
       }
       Pump();
       ASSERT_TRUE(Ok(TakeAtMirror()));
-      while (follower_->has_piece() && random.Chance(0.6)) ASSERT_TRUE(Ok(follower_->Store()));
+      while (mirror_.follower->has_piece() && random.Chance(0.6)) ASSERT_TRUE(Ok(mirror_.follower->Store()));
       if (random.Chance(0.6)) {
-        ASSERT_TRUE(Ok(follower_->Answer(*client_.channel)));
+        ASSERT_TRUE(Ok(mirror_.follower->Answer(*mirror_.channel)));
       }
       if (random.Chance(0.5)) stream_->Release(feed_->stored());
-      ASSERT_LE(follower_->received() - feed_->stored(), ring_bytes);
+      ASSERT_LE(mirror_.follower->received() - feed_->stored(), ring_bytes);
     }
     ASSERT_NO_FATAL_FAILURE(Follow());
     EXPECT_TRUE(PoolsAreEqual());
@@ -242,7 +182,7 @@ TEST_P(MirrorLinkTest, ALateMirrorGetsNoMoreThanItsRingHolds) {
   ASSERT_TRUE(Ok(feed_->Send()));
   Settle();
   ASSERT_TRUE(Ok(TakeAtMirror()));
-  EXPECT_EQ(follower_->received() - hello_.end, 5 * journal::EntrySpace(50'000)) << "the ring has room for five";
+  EXPECT_EQ(mirror_.follower->received() - hello_.end, 5 * journal::EntrySpace(50'000)) << "the ring has room for five";
   EXPECT_EQ(feed_->stored(), hello_.end);
   ASSERT_NO_FATAL_FAILURE(Follow());
   EXPECT_TRUE(PoolsAreEqual());
@@ -259,8 +199,8 @@ TEST_P(MirrorLinkTest, FewPiecesAreUnderWayAndLaterOnesAreLonger) {
   Settle();
   EXPECT_EQ(client_.Count(OpKind::kReceiveImm), format::kMirrorPiecesMax);
   ASSERT_TRUE(Ok(TakeAtMirror()));
-  ASSERT_TRUE(Ok(follower_->Store()));
-  ASSERT_TRUE(Ok(follower_->Answer(*client_.channel)));
+  ASSERT_TRUE(Ok(mirror_.follower->Store()));
+  ASSERT_TRUE(Ok(mirror_.follower->Answer(*mirror_.channel)));
   ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm));
   ASSERT_TRUE(Ok(TakeAtPrimary()));
   ASSERT_TRUE(Ok(feed_->Send()));
@@ -279,12 +219,12 @@ TEST_P(MirrorLinkTest, NothingIsAnsweredBeforeItIsStoredAndFenced) {
   ASSERT_TRUE(Ok(feed_->Send()));
   ASSERT_TRUE(PumpUntil(client_, OpKind::kReceiveImm));
   ASSERT_TRUE(Ok(TakeAtMirror()));
-  ASSERT_TRUE(Ok(follower_->Answer(*client_.channel)));
+  ASSERT_TRUE(Ok(mirror_.follower->Answer(*mirror_.channel)));
   Settle();
   EXPECT_EQ(server_.Count(OpKind::kReceiveImm), 0U) << "the piece has come, and is not stored";
-  ASSERT_TRUE(Ok(follower_->Store()));
-  EXPECT_EQ(pool_.Taken().back(), "fence");
-  ASSERT_TRUE(Ok(follower_->Answer(*client_.channel)));
+  ASSERT_TRUE(Ok(mirror_.follower->Store()));
+  EXPECT_EQ(mirror_.pool.Taken().back(), "fence");
+  ASSERT_TRUE(Ok(mirror_.follower->Answer(*mirror_.channel)));
   ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm));
   EXPECT_EQ(feed_->stored(), kBegin);
   ASSERT_TRUE(Ok(TakeAtPrimary()));
@@ -297,7 +237,7 @@ TEST_P(MirrorLinkTest, AMirrorJoinsAfterAllThatWasSent) {
   ASSERT_NO_FATAL_FAILURE(MakeStream(8 * kMirrorRingBytesMin));
   ASSERT_NO_FATAL_FAILURE(Link());
   for (uint64_t i = 0; i < 12; ++i) ASSERT_TRUE(Change(kFirst + i, 50'000, i));
-  ASSERT_TRUE(Ok(follower_->Join(*client_.channel)));
+  ASSERT_TRUE(Ok(mirror_.follower->Join(*mirror_.channel)));
   ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm, 2));
   ASSERT_TRUE(Ok(TakeAtPrimary()));
   ASSERT_TRUE(Ok(feed_->Send()));
@@ -308,17 +248,17 @@ TEST_P(MirrorLinkTest, AMirrorJoinsAfterAllThatWasSent) {
   EXPECT_FALSE(feed_->may_join());
   EXPECT_EQ(feed_->joined_at(), stream_->end());
   ASSERT_TRUE(Change(kFirst, 8, 99));
-  for (size_t step = 0; !follower_->in_sync(); ++step) {
+  for (size_t step = 0; !mirror_.follower->in_sync(); ++step) {
     ASSERT_LT(step, world_->patience());
     ASSERT_NO_FATAL_FAILURE(Step());
   }
-  EXPECT_GE(follower_->stored(), *feed_->joined_at());
+  EXPECT_GE(mirror_.follower->stored(), *feed_->joined_at());
 }
 
 TEST_P(MirrorLinkTest, AMirrorIsInSyncWhenItHasStoredWhatCameBeforeItJoined) {
   ASSERT_NO_FATAL_FAILURE(Link());
   ASSERT_TRUE(Change(kFirst, 100, 1));
-  ASSERT_TRUE(Ok(follower_->Join(*client_.channel)));
+  ASSERT_TRUE(Ok(mirror_.follower->Join(*mirror_.channel)));
   ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm, 2));
   ASSERT_TRUE(Ok(TakeAtPrimary()));
   ASSERT_TRUE(Ok(feed_->Send()));
@@ -326,9 +266,9 @@ TEST_P(MirrorLinkTest, AMirrorIsInSyncWhenItHasStoredWhatCameBeforeItJoined) {
   ASSERT_TRUE(Ok(feed_->Join()));
   ASSERT_TRUE(PumpUntil(client_, OpKind::kReceiveImm, 2));
   ASSERT_TRUE(Ok(TakeAtMirror()));
-  EXPECT_FALSE(follower_->in_sync());
-  ASSERT_TRUE(Ok(follower_->Store()));
-  EXPECT_TRUE(follower_->in_sync());
+  EXPECT_FALSE(mirror_.follower->in_sync());
+  ASSERT_TRUE(Ok(mirror_.follower->Store()));
+  EXPECT_TRUE(mirror_.follower->in_sync());
 }
 
 // --- A lost link
@@ -346,8 +286,8 @@ TEST_P(MirrorLinkTest, ANewLinkGoesOnWhereTheMirrorWas) {
     ASSERT_TRUE(Ok(feed_->Send()));
     Settle();
     ASSERT_TRUE(Ok(TakeAtMirror()));
-    while (follower_->has_piece()) ASSERT_TRUE(Ok(follower_->Store()));
-    from = follower_->stored();
+    while (mirror_.follower->has_piece()) ASSERT_TRUE(Ok(mirror_.follower->Store()));
+    from = mirror_.follower->stored();
     EXPECT_GE(from, stream_->released());
   }
   ASSERT_NO_FATAL_FAILURE(Link(from));
@@ -432,10 +372,10 @@ class HostilePrimaryTest : public HostileMirrorTest {
  protected:
   // Places bytes in the ring, and says so.
   Status HearPiece(std::span<const std::byte> bytes) {
-    std::ranges::copy(bytes, ring_.bytes().begin() + static_cast<ptrdiff_t>(at_ % ring_.bytes().size()));
+    std::ranges::copy(bytes, mirror_.ring.bytes().begin() + static_cast<ptrdiff_t>(at_ % mirror_.ring.bytes().size()));
     at_ += bytes.size();
     auto status = HeardByMirror(static_cast<uint32_t>(bytes.size() / format::kMirrorUnit));
-    return status.ok() ? follower_->Store() : status;
+    return status.ok() ? mirror_.follower->Store() : status;
   }
   static std::vector<std::byte> Entry(journal::EntryHeader header, size_t space) {
     std::vector<std::byte> bytes(space, std::byte{1});
@@ -469,7 +409,7 @@ TEST_P(HostilePrimaryTest, ItLetsTheMirrorJoinWithoutBeingAsked) {
   ASSERT_NO_FATAL_FAILURE(Link());
   ExpectBroken(HeardByMirror(0), "did not ask");
   ASSERT_NO_FATAL_FAILURE(Link());
-  ASSERT_TRUE(Ok(follower_->Join(*client_.channel)));
+  ASSERT_TRUE(Ok(mirror_.follower->Join(*mirror_.channel)));
   EXPECT_TRUE(Ok(HeardByMirror(0)));
   ExpectBroken(HeardByMirror(0), "did not ask");
 }
@@ -490,7 +430,7 @@ TEST_P(HostilePrimaryTest, ItSendsMalformedEntries) {
     at_ = stream_->end();
     ASSERT_NO_FATAL_FAILURE(Link());
     EXPECT_EQ(HearPiece(Entry(header, 32)).code(), Code::kCorruption) << what;
-    EXPECT_EQ(follower_->stored(), stream_->end());
+    EXPECT_EQ(mirror_.follower->stored(), stream_->end());
   }
   EXPECT_TRUE(PoolsAreEqual()) << "nothing is stored";
 }
@@ -503,10 +443,10 @@ TEST_P(HostilePrimaryTest, ItSendsATornEntryOfAnyLength) {
     ASSERT_NO_FATAL_FAILURE(MakeStream(kStreamBytes, kMirrorRingBytesMin - 16));
     ASSERT_NO_FATAL_FAILURE(Link());
     const auto piece = Entry({kFirst, size, journal::EntryKind::kBytes, 0}, kPieceBytes);
-    std::ranges::copy(std::span(piece).first(16), ring_.bytes().end() - 16);
-    std::ranges::copy(std::span(piece).subspan(16), ring_.bytes().begin());
+    std::ranges::copy(std::span(piece).first(16), mirror_.ring.bytes().end() - 16);
+    std::ranges::copy(std::span(piece).subspan(16), mirror_.ring.bytes().begin());
     ASSERT_TRUE(Ok(HeardByMirror(kPieceBytes / format::kMirrorUnit)));
-    EXPECT_EQ(follower_->Store().code(), Code::kCorruption);
+    EXPECT_EQ(mirror_.follower->Store().code(), Code::kCorruption);
   }
   EXPECT_TRUE(PoolsAreEqual()) << "nothing is stored";
 }
@@ -515,10 +455,10 @@ TEST_P(HostilePrimaryTest, ItTearsAnEntryAtTheEndOfThePiece) {
   ASSERT_NO_FATAL_FAILURE(MakeStream(kStreamBytes, kMirrorRingBytesMin - 16));
   ASSERT_NO_FATAL_FAILURE(Link());
   const auto piece = Entry({kFirst, 65, journal::EntryKind::kBytes, 0}, 80);
-  std::ranges::copy(std::span(piece).first(16), ring_.bytes().end() - 16);
-  std::ranges::copy(std::span(piece).subspan(16), ring_.bytes().begin());
+  std::ranges::copy(std::span(piece).first(16), mirror_.ring.bytes().end() - 16);
+  std::ranges::copy(std::span(piece).subspan(16), mirror_.ring.bytes().begin());
   ASSERT_TRUE(Ok(HeardByMirror(5)));
-  EXPECT_EQ(follower_->Store().code(), Code::kCorruption);
+  EXPECT_EQ(mirror_.follower->Store().code(), Code::kCorruption);
   EXPECT_TRUE(PoolsAreEqual()) << "nothing is stored";
 }
 

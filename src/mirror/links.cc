@@ -1,0 +1,205 @@
+#include "mirror/links.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "base/bytes.h"
+#include "mirror/breach.h"
+
+namespace erda::mirror {
+
+using fabric::OpKind;
+using journal::Place;
+
+namespace {
+
+// A shard that waits for room looks at the clock at least so often.
+constexpr Nanoseconds kRoomLook = std::chrono::milliseconds(1);
+
+// The private data for a mirror.
+struct Greeting {
+  format::HelloReply hello;
+  format::MirrorHello stream;
+};
+static_assert(sizeof(Greeting) <= fabric::kAcceptDataMax);
+
+}  // namespace
+
+// --- The mirror that has joined
+
+bool JoinedMirror::Join(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (shards_ > 0 && id_ != id) return false;
+  id_ = id;
+  ++shards_;
+  return true;
+}
+
+void JoinedMirror::Leave() {
+  const std::lock_guard lock(mutex_);
+  --shards_;
+}
+
+// --- Links that begin and end
+
+Links::Links(journal::Stream& stream, JoinedMirror& joined, LinksOptions options,
+             std::vector<std::unique_ptr<fabric::CompletionQueue>> queues)
+    : stream_(stream),
+      joined_mirror_(joined),
+      options_(std::move(options)),
+      queues_(std::move(queues)),
+      held_(options_.sync ? stream.released() : stream.end()),
+      waiting_since_(options_.clock->Now()) {}
+
+Links::~Links() {
+  if (joined_ != nullptr) joined_mirror_.Leave();
+}
+
+Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& request, size_t fabric,
+                    std::span<fabric::Region* const> offer, const format::HelloReply& hello, uint64_t epoch) {
+  if (links_.size() >= kLinksMax) {
+    return {Code::kResourceExhausted, "the server takes " + std::to_string(kLinksMax) + " mirrors, and has as many"};
+  }
+  auto link = std::make_unique<Link>();
+  link->id = request.client_id;
+  link->peer = incoming.peer_name();
+  const Greeting greeting{hello, Feed::Hello(stream_, epoch)};
+  auto channel = incoming.Accept({queues_[fabric].get(), offer, BytesOf(greeting)});
+  if (!channel.ok()) return channel.status();
+  link->channel = *std::move(channel);
+  link->channel->user = link.get();
+  link->feed.emplace(stream_, *link->channel, greeting.stream.begin);
+  links_.push_back(std::move(link));
+  return {};
+}
+
+void Links::End(Link& link, const Status& why) {
+  if (std::exchange(link.ended, true)) return;
+  Tell(link, "gone: " + std::string(why.message()));
+}
+
+void Links::RemoveEnded() {
+  if (joined_ != nullptr && joined_->ended) {
+    joined_ = nullptr;
+    joined_mirror_.Leave();
+    state_ = State::kWaiting;
+    waiting_since_ = options_.clock->Now();
+  }
+  std::erase_if(links_, [](const std::unique_ptr<Link>& link) { return link->ended; });
+}
+
+void Links::Tell(const Link& link, std::string_view what) const {
+  if (!options_.tell) return;
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "mirror %016llx", static_cast<unsigned long long>(link.id));
+  std::string line = name.data();
+  if (!link.peer.empty()) line.append(" (").append(link.peer).append(")");
+  options_.tell(line.append(", shard ").append(std::to_string(stream_.shard())).append(": ").append(what));
+}
+
+// --- Messages
+
+size_t Links::Poll() {
+  size_t taken = 0;
+  for (const auto& queue : queues_) {
+    const size_t count = queue->Poll(completions_);
+    for (const fabric::Completion& completion : std::span(completions_).first(count)) Take(completion);
+    taken += count;
+  }
+  if (taken > 0) Settle();
+  return taken;
+}
+
+void Links::Take(const fabric::Completion& completion) {
+  Link& link = *static_cast<Link*>(completion.channel->user);
+  if (link.ended) return;
+  switch (completion.kind) {
+    case OpKind::kConnected:
+      link.connected = link.progresses = true;
+      return;
+    case OpKind::kReceiveImm: {
+      const Place before = link.feed->stored();
+      if (auto status = link.feed->Take(completion.imm); !status.ok()) return End(link, status);
+      link.progresses |= link.feed->stored() != before;
+      return;
+    }
+    case OpKind::kReceive:
+      return End(link, Breach("the mirror", "it sends a message of bytes"));
+    case OpKind::kClosed:
+      return End(link, completion.channel->error());
+    default:  // A Write that failed. A kClosed follows.
+      return;
+  }
+}
+
+void Links::Send() {
+  for (const auto& link : links_) {
+    if (link->connected && !link->ended) SendTo(*link);
+  }
+  Settle();
+}
+
+void Links::SendTo(Link& link) {
+  Feed& feed = *link.feed;
+  link.progresses |= !feed.is_late();
+  Status status = feed.Send();
+  if (status.ok() && options_.sync && joined_ == nullptr && feed.may_join() && joined_mirror_.Join(link.id)) {
+    joined_ = &link;
+    status = feed.Join();
+  }
+  if (!status.ok()) End(link, status);
+}
+
+// --- What is held, and what the stream keeps
+
+void Links::Settle() {
+  RemoveEnded();
+  Place held = held_.load(std::memory_order_relaxed);
+  if (joined_ != nullptr) {
+    const Feed& feed = *joined_->feed;
+    held = std::max(held, feed.stored());
+    if (state_ != State::kJoined && feed.stored() >= *feed.joined_at()) {
+      state_ = State::kJoined;
+      Tell(*joined_, "in sync");
+    }
+  } else if (!options_.sync || alone()) {
+    held = stream_.end();
+  }
+  // The shard's thread alone reads it; a pool reads such words of other threads, too.
+  held_.store(held, std::memory_order_release);
+  if (links_.empty()) return;
+  const auto slowest = std::ranges::min_element(links_, {}, [](const auto& link) { return link->feed->stored(); });
+  if ((*slowest)->feed->stored() > stream_.released()) stream_.Release((*slowest)->feed->stored());
+}
+
+void Links::Look() {
+  const Nanoseconds now = options_.clock->Now();
+  for (const auto& link : links_) {
+    if (std::exchange(link->progresses, false) || (link->connected && !link->feed->is_late())) {
+      link->progress = now;
+    } else if (now - link->progress >= options_.timeout) {
+      End(*link, {Code::kUnavailable, "it has stored nothing for too long"});
+    }
+  }
+  Settle();
+  if (!options_.sync || state_ != State::kWaiting || now - waiting_since_ < options_.timeout) return;
+  state_ = options_.goes_alone ? State::kAlone : State::kStopped;
+  Settle();
+}
+
+void Links::AwaitRoom() {
+  // Nobody needs what the stream has. A mirror that comes back makes a copy.
+  if (links_.empty()) return stream_.Release(stream_.end());
+  Send();
+  if (Poll() == 0) {
+    std::vector<fabric::CompletionQueue*> queues;
+    for (const auto& queue : queues_) queues.push_back(queue.get());
+    fabric::WaitAny(queues, kRoomLook);
+    (void)Poll();
+  }
+  Look();
+}
+
+}  // namespace erda::mirror

@@ -1,0 +1,129 @@
+// The primary's links of one shard: mirrors come and go, get the shard's stream, and say how much of it they have
+// (docs/mirror.md, "The link", "When one of them is gone").
+//
+// One mirror at a time may join, the same one in all shards. What it has stored is held, and that the shard may answer.
+// Without a mirror that has joined, nothing more becomes held. After a time the shard then goes on alone, or stops to
+// answer: the operator chooses.
+//
+// The stream keeps what one of the links still needs. If it runs out of room for that, the shard waits. A link that
+// makes no progress meanwhile ends.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "erda/status.h"
+#include "fabric/fabric.h"
+#include "format/hello.h"
+#include "journal/place.h"
+#include "journal/stream.h"
+#include "mirror/feed.h"
+
+namespace erda::mirror {
+
+// The mirror that has joined, for all shards of a primary. Any shard's thread calls it.
+class JoinedMirror {
+ public:
+  // Returns true if the mirror of this id may join one more shard: no other one has joined a shard.
+  [[nodiscard]] bool Join(uint64_t id);
+  // REQUIRES: the mirror has joined one more shard than it has left.
+  void Leave();
+
+ private:
+  std::mutex mutex_;  // Mirrors join and leave rarely.
+  uint64_t id_ = 0;
+  uint32_t shards_ = 0;
+};
+
+struct LinksOptions {
+  bool sync = true;         // Answers wait for a mirror. If false, no mirror joins, and all is held at once.
+  bool goes_alone = false;  // Without a mirror that has joined. If false, the shard stops to answer.
+  // After this time without a mirror that has joined. A mirror that makes no progress for so long is gone.
+  Nanoseconds timeout = std::chrono::seconds(1);
+  const Clock* clock = &SteadyClock::Instance();
+  std::function<void(std::string_view)> tell = {};  // Hears of mirrors that come, join and go. May be empty.
+};
+
+// Owns the links and their queues. Belongs to the shard's thread. REQUIRES: the stream and `joined` outlive it.
+class Links {
+ public:
+  // A mirror that makes a copy has a link beside the one that has joined.
+  static constexpr size_t kLinksMax = 8;
+
+  // queues: one for each fabric, apart from the shard's own. So AwaitRoom finds the answers of mirrors alone.
+  Links(journal::Stream& stream, JoinedMirror& joined, LinksOptions options,
+        std::vector<std::unique_ptr<fabric::CompletionQueue>> queues);
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+  ~Links();
+
+  // Lets a mirror in, by the fabric of that number. It may read the offered regions. Its private data is `hello`, and
+  // what the stream's MirrorHello says.
+  Status Admit(fabric::Incoming& incoming, const format::HelloRequest& request, size_t fabric,
+               std::span<fabric::Region* const> offer, const format::HelloReply& hello, uint64_t epoch);
+  // Takes what the mirrors have said. Returns how much that was.
+  size_t Poll();
+  // Sends what the stream has to all mirrors, and lets one join. REQUIRES: the pool is fenced: after a power cut it has
+  // all that a mirror may have.
+  void Send();
+  // Looks at the clock. Ends a link that has made no progress for too long. Without a mirror that has joined, the shard
+  // may go on alone now, or stop.
+  void Look();
+  // Sends and polls until the stream may have more room. Calls Look. REQUIRES: as for Send.
+  void AwaitRoom();
+
+  // The place up to which the stream is held.
+  [[nodiscard]] const std::atomic<journal::Place>& held() const { return held_; }
+  // The shard has no mirror in sync, and answers nothing that would wait for one.
+  [[nodiscard]] bool stopped() const { return state_ == State::kStopped; }
+  // All is held, without a mirror.
+  [[nodiscard]] bool alone() const { return state_ == State::kAlone && joined_ == nullptr; }
+  [[nodiscard]] size_t size() const { return links_.size(); }
+  [[nodiscard]] std::span<const std::unique_ptr<fabric::CompletionQueue>> queues() const { return queues_; }
+
+ private:
+  struct Link {
+    uint64_t id = 0;
+    std::string peer;
+    std::unique_ptr<fabric::Channel> channel;
+    std::optional<Feed> feed;
+    bool connected = false;
+    bool ended = false;
+    bool progresses = true;   // Since the last Look it has stored something, or has got something to store.
+    Nanoseconds progress{0};  // The last Look that found this.
+  };
+  // Without a mirror that has joined: for a short time, or for longer.
+  enum class State : uint8_t { kJoined, kWaiting, kAlone, kStopped };
+
+  void Take(const fabric::Completion& completion);
+  void SendTo(Link& link);
+  void End(Link& link, const Status& why);
+  // Removes the links that have ended, and brings held() and the stream's room up to date.
+  void Settle();
+  void RemoveEnded();
+  void Tell(const Link& link, std::string_view what) const;
+
+  journal::Stream& stream_;
+  JoinedMirror& joined_mirror_;
+  const LinksOptions options_;
+  const std::vector<std::unique_ptr<fabric::CompletionQueue>> queues_;
+  std::atomic<journal::Place> held_;
+  State state_ = State::kWaiting;
+  Nanoseconds waiting_since_;  // While it is kWaiting.
+  std::vector<std::unique_ptr<Link>> links_;
+  Link* joined_ = nullptr;
+  std::array<fabric::Completion, 16> completions_;
+};
+
+}  // namespace erda::mirror

@@ -1,0 +1,456 @@
+// The primary's links of one shard: mirrors that come, join, are late, break the rules, and go.
+#include "mirror/links.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/hand_clock.h"
+#include "format/hello.h"
+#include "mirror/fixture.h"
+
+namespace erda::mirror {
+namespace {
+
+using fabric::OpKind;
+
+constexpr Nanoseconds kTimeout = std::chrono::seconds(1);
+
+// The mirrors are at the client's end, and share its queue.
+class LinksTest : public MirrorFixture {
+ protected:
+  void TearDown() override {
+    links_.reset();
+    mirrors_.clear();
+  }
+
+  void Make(LinksOptions options = {}) {
+    options.timeout = kTimeout;
+    options.clock = &clock_;
+    options.tell = [this](std::string_view line) { told_.emplace_back(line); };
+    std::vector<std::unique_ptr<fabric::CompletionQueue>> queues;
+    queues.push_back(*server_.fabric->CreateQueue());
+    links_.emplace(*stream_, joined_, std::move(options), std::move(queues));
+  }
+
+  // --- Mirrors
+
+  // A mirror connects, and begins at `from` or at the end. Returns null if it is refused.
+  MirrorEnd* Come(uint64_t id, std::optional<Place> from = std::nullopt) {
+    auto mirror = std::make_unique<MirrorEnd>();
+    mirror->MakeRing(*client_.fabric, format::kMirrorRingBytesMin);
+    format::HelloRequest request{};
+    request.role = format::Role::kMirror;
+    request.client_id = id;
+    fabric::Region* const of_mirror[] = {mirror->region.get()};
+    fabric::ChannelOptions options = Offer(client_, of_mirror);
+    options.message_depth = format::kMirrorMessageDepth;
+    options.private_data = BytesOf(request);
+    mirror->channel = *client_.fabric->Connect(listener_->address(), options);
+    const auto incoming = NextIncoming();
+    if (incoming == nullptr) return nullptr;
+    fabric::Region* const of_primary[] = {server_.region.get()};
+    admitted_ = links_->Admit(*incoming, request, 0, of_primary, format::HelloReply{}, 3);
+    if (!admitted_.ok()) {
+      incoming->Reject({});
+      mirrors_.push_back(std::move(mirror));
+      return nullptr;
+    }
+    MirrorEnd* const come = mirrors_.emplace_back(std::move(mirror)).get();
+    EXPECT_TRUE(Until([&] { return client_.Of(come->channel.get()).size() == 1; })) << "it is connected";
+    std::erase_if(client_.events, [&](const fabric::Event& event) { return event.channel == come->channel.get(); });
+    const auto said = come->channel->peer_data();
+    EXPECT_EQ(said.size(), sizeof(format::HelloReply) + sizeof(format::MirrorHello));
+    EXPECT_TRUE(Ok(come->Begin(LoadAs<format::MirrorHello>(said.subspan(sizeof(format::HelloReply))), from)));
+    return come;
+  }
+  // The same; then it asks to join, and is in sync.
+  MirrorEnd* ComeAndJoin(uint64_t id, std::optional<Place> from = std::nullopt) {
+    MirrorEnd* const mirror = Come(id, from);
+    if (mirror == nullptr) return nullptr;
+    EXPECT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+    EXPECT_TRUE(Until([&] { return mirror->follower->in_sync() && !links_->stopped() && held() == stream_->end(); }));
+    return mirror;
+  }
+  // Its process dies.
+  void Go(MirrorEnd* mirror) {
+    std::erase_if(client_.events, [&](const fabric::Event& event) { return event.channel == mirror->channel.get(); });
+    std::erase_if(mirrors_, [mirror](const auto& each) { return each.get() == mirror; });
+    const size_t left = links_->size() - 1;
+    EXPECT_TRUE(Until([&] { return links_->size() == left; }));
+  }
+
+  // --- Steps
+
+  void StepPrimary() {
+    (void)links_->Poll();
+    links_->Send();
+  }
+  // The mirrors take what has come, and store it but for those that are stuck.
+  void StepMirrors() {
+    for (const fabric::Event& event : std::exchange(client_.events, {})) {
+      const auto mirror =
+          std::ranges::find_if(mirrors_, [&](const auto& each) { return each->channel.get() == event.channel; });
+      const bool begun = mirror != mirrors_.end() && (*mirror)->follower;
+      if (!begun || event.kind != OpKind::kReceiveImm) {
+        client_.events.push_back(event);
+        continue;
+      }
+      EXPECT_TRUE(Ok((*mirror)->follower->Take(event.imm)));
+    }
+    for (const auto& mirror : mirrors_) {
+      if (!mirror->follower || mirror.get() == stuck_) continue;
+      EXPECT_TRUE(Ok(mirror->StoreAll()));
+    }
+  }
+  void Step() {
+    Pump();
+    StepPrimary();
+    StepMirrors();
+  }
+  template <class Done>
+  testing::AssertionResult Until(Done&& done) {
+    for (size_t step = 0; step < world_->patience() / 10; ++step) {
+      if (done()) return testing::AssertionSuccess();
+      Step();
+    }
+    return testing::AssertionFailure() << "it never happened";
+  }
+  // Steps until nothing more can come.
+  void Rest() {
+    for (size_t step = 0; step < std::min<size_t>(world_->quiet(), 5000); ++step) Step();
+  }
+  // The time passes, in steps in which the shard looks at the clock.
+  void Pass(Nanoseconds time) {
+    for (int i = 0; i < 10; ++i) {
+      clock_.now += time / 10;
+      links_->Look();
+    }
+  }
+  [[nodiscard]] Place held() const { return links_->held().load(); }
+  [[nodiscard]] size_t Told(const std::string& words) const {
+    return static_cast<size_t>(
+        std::ranges::count_if(told_, [&](const std::string& line) { return line.find(words) != std::string::npos; }));
+  }
+
+  HandClock clock_;
+  JoinedMirror joined_;
+  std::vector<std::string> told_;
+  std::vector<std::unique_ptr<MirrorEnd>> mirrors_;
+  MirrorEnd* stuck_ = nullptr;  // It takes what comes, and stores nothing.
+  Status admitted_;
+  std::optional<Links> links_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, LinksTest, testing::ValuesIn(fabric::AllWorlds()), fabric::KindName);
+
+// --- What is held
+
+TEST_P(LinksTest, NothingIsHeldBeforeAMirrorJoins) {
+  Make();
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  MirrorEnd* const mirror = Come(7);
+  ASSERT_NE(mirror, nullptr);
+  ASSERT_TRUE(Change(kFirst + 100, 100, 2));
+  ASSERT_TRUE(Until([&] { return mirror->follower->stored() == stream_->end(); }));
+  Rest();
+  EXPECT_EQ(held(), kBegin) << "the mirror still copies";
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
+  EXPECT_TRUE(Until([&] { return mirror->follower->in_sync(); }));
+  EXPECT_EQ(Told("mirror 0000000000000007"), 1U);
+  EXPECT_EQ(Told("shard 0: in sync"), 1U);
+}
+
+TEST_P(LinksTest, OnlyWhatTheMirrorHasStoredIsHeld) {
+  Make();
+  MirrorEnd* const mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  const Place before = stream_->end();
+  stuck_ = mirror;
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  Rest();
+  EXPECT_EQ(mirror->follower->received(), stream_->end());
+  EXPECT_EQ(held(), before);
+  EXPECT_EQ(stream_->released(), before);
+  stuck_ = nullptr;
+  ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
+  EXPECT_EQ(stream_->released(), stream_->end()) << "its room is free";
+}
+
+TEST_P(LinksTest, WithoutSyncAllIsHeldAndNoMirrorJoins) {
+  Make({.sync = false});
+  MirrorEnd* const mirror = Come(7);
+  ASSERT_NE(mirror, nullptr);
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  StepPrimary();
+  EXPECT_EQ(held(), stream_->end());
+  Rest();
+  EXPECT_EQ(mirror->follower->stored(), stream_->end());
+  EXPECT_FALSE(mirror->follower->in_sync());
+  Pass(3 * kTimeout);
+  EXPECT_FALSE(links_->stopped());
+}
+
+// --- Without a mirror
+
+TEST_P(LinksTest, TheShardStopsAfterATimeWithoutAMirrorUntilOneIsInSync) {
+  Make();
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  Pass(kTimeout * 9 / 10);
+  EXPECT_FALSE(links_->stopped());
+  Pass(kTimeout / 5);
+  EXPECT_TRUE(links_->stopped());
+  EXPECT_EQ(held(), kBegin);
+  MirrorEnd* const mirror = Come(7, kBegin);
+  ASSERT_NE(mirror, nullptr);
+  stuck_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  Rest();
+  EXPECT_TRUE(links_->stopped()) << "it has joined, and not stored what came before";
+  stuck_ = nullptr;
+  ASSERT_TRUE(Until([&] { return !links_->stopped(); }));
+  EXPECT_EQ(held(), stream_->end());
+  Pass(3 * kTimeout);
+  EXPECT_FALSE(links_->stopped()) << "a mirror with nothing to do is no late mirror";
+  EXPECT_EQ(links_->size(), 1U);
+}
+
+TEST_P(LinksTest, TheShardGoesOnAloneAfterATimeUntilAMirrorJoins) {
+  Make({.goes_alone = true});
+  MirrorEnd* mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  Go(mirror);
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  StepPrimary();
+  EXPECT_EQ(held(), kBegin);
+  Pass(kTimeout * 9 / 10);
+  EXPECT_FALSE(links_->alone());
+  Pass(kTimeout / 5);
+  EXPECT_TRUE(links_->alone());
+  EXPECT_EQ(held(), stream_->end());
+  ASSERT_TRUE(Change(kFirst, 100, 2));
+  StepPrimary();
+  EXPECT_EQ(held(), stream_->end());
+
+  mirror = ComeAndJoin(8);
+  ASSERT_NE(mirror, nullptr);
+  EXPECT_FALSE(links_->alone());
+  stuck_ = mirror;
+  const Place joined = stream_->end();
+  ASSERT_TRUE(Change(kFirst, 100, 3));
+  Rest();
+  EXPECT_EQ(held(), joined) << "from now on the mirror has to store it";
+}
+
+// What was answered alone stays answered, though the mirror has not stored it yet.
+TEST_P(LinksTest, WhatIsHeldNeverBecomesLess) {
+  Make({.goes_alone = true});
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  Pass(2 * kTimeout);
+  ASSERT_EQ(held(), stream_->end());
+  const Place before = held();
+  MirrorEnd* const mirror = Come(7, kBegin);
+  ASSERT_NE(mirror, nullptr);
+  stuck_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  ASSERT_TRUE(Until([&] { return !links_->alone(); }));
+  Rest();
+  EXPECT_EQ(held(), before);
+}
+
+// --- Several mirrors
+
+TEST_P(LinksTest, OneMirrorJoinsAndAnotherOneWhenItIsGone) {
+  Make();
+  MirrorEnd* const first = ComeAndJoin(7);
+  MirrorEnd* const second = Come(8);
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  ASSERT_TRUE(Ok(second->follower->Join(*second->channel)));
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
+  Rest();
+  EXPECT_FALSE(second->follower->in_sync());
+  EXPECT_TRUE(IsEqual(*first) && IsEqual(*second));
+  Go(first);
+  EXPECT_TRUE(Until([&] { return second->follower->in_sync(); }));
+  ASSERT_TRUE(Change(kFirst, 100, 2));
+  EXPECT_TRUE(Until([&] { return held() == stream_->end(); }));
+}
+
+TEST_P(LinksTest, TheMirrorOfAnotherShardKeepsOthersFromJoining) {
+  Make();
+  ASSERT_TRUE(joined_.Join(9)) << "of another shard";
+  MirrorEnd* const mirror = Come(7);
+  ASSERT_NE(mirror, nullptr);
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  Rest();
+  EXPECT_FALSE(mirror->follower->in_sync());
+  joined_.Leave();
+  EXPECT_TRUE(Until([&] { return mirror->follower->in_sync(); }));
+  EXPECT_FALSE(joined_.Join(9));
+  EXPECT_TRUE(joined_.Join(7)) << "the same mirror, in another shard";
+  joined_.Leave();
+  Go(mirror);
+  EXPECT_TRUE(joined_.Join(9));
+}
+
+TEST_P(LinksTest, TheStreamKeepsWhatTheSlowestNeeds) {
+  Make();
+  MirrorEnd* const fast = ComeAndJoin(7);
+  MirrorEnd* const slow = Come(8);
+  ASSERT_TRUE(fast != nullptr && slow != nullptr);
+  stuck_ = slow;
+  const Place before = stream_->end();
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
+  Rest();
+  EXPECT_EQ(stream_->released(), before);
+  Go(slow);
+  Rest();
+  EXPECT_EQ(stream_->released(), stream_->end());
+}
+
+TEST_P(LinksTest, TooManyMirrorsAreRefused) {
+  Make();
+  for (uint64_t id = 1; id <= Links::kLinksMax; ++id) ASSERT_NE(Come(id), nullptr);
+  EXPECT_EQ(Come(100), nullptr);
+  EXPECT_EQ(admitted_.code(), Code::kResourceExhausted);
+  EXPECT_EQ(links_->size(), Links::kLinksMax);
+}
+
+// --- Late mirrors
+
+TEST_P(LinksTest, ALateMirrorIsGoneAfterATime) {
+  Make();
+  MirrorEnd* const mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  Pass(10 * kTimeout);  // Nothing to do.
+  stuck_ = mirror;
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  Rest();
+  Pass(kTimeout * 9 / 10);
+  EXPECT_EQ(links_->size(), 1U);
+  Pass(kTimeout / 5);
+  EXPECT_EQ(links_->size(), 0U);
+  EXPECT_EQ(Told("gone: it has stored nothing for too long"), 1U);
+  EXPECT_FALSE(links_->stopped()) << "the time without a mirror begins now";
+  Pass(kTimeout * 11 / 10);
+  EXPECT_TRUE(links_->stopped());
+  stuck_ = nullptr;
+  EXPECT_TRUE(joined_.Join(8)) << "it has left";
+}
+
+TEST_P(LinksTest, AMirrorThatStoresAPieceNowAndThenStays) {
+  Make();
+  MirrorEnd* const mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  for (uint64_t i = 0; i < 8; ++i) {
+    stuck_ = mirror;
+    ASSERT_TRUE(Change(kFirst, 100, i));
+    Rest();
+    Pass(kTimeout * 8 / 10);
+    ASSERT_EQ(links_->size(), 1U);
+    stuck_ = nullptr;
+    ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
+  }
+}
+
+TEST_P(LinksTest, AMirrorThatSaysNothingIsGoneAfterATime) {
+  Make();
+  MirrorEnd* const mirror = Come(7);
+  ASSERT_NE(mirror, nullptr);
+  // The primary does not poll its first message.
+  Pass(kTimeout * 13 / 10);
+  EXPECT_EQ(links_->size(), 0U);
+}
+
+// --- Room
+
+TEST_P(LinksTest, AShardWithoutRoomWaitsForTheMirror) {
+  Make();
+  MirrorEnd* const mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  stuck_ = mirror;
+  uint64_t seed = 0;
+  while (Change(kFirst, 5000, seed)) ++seed;
+  for (int i = 0; i < 10; ++i) {
+    links_->AwaitRoom();
+    Step();
+    EXPECT_FALSE(Change(kFirst, 5000, seed));
+  }
+  stuck_ = nullptr;
+  for (size_t step = 0; !Change(kFirst, 5000, seed); ++step) {
+    ASSERT_LT(step, world_->patience());
+    links_->AwaitRoom();
+    world_->Advance();
+    client_.Poll();
+    StepMirrors();
+  }
+  ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
+  EXPECT_TRUE(IsEqual(*mirror));
+}
+
+TEST_P(LinksTest, AShardWithoutRoomGivesALateMirrorUp) {
+  Make();
+  MirrorEnd* const mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  stuck_ = mirror;
+  uint64_t seed = 0;
+  while (Change(kFirst, 5000, seed)) ++seed;
+  const Place before = held();
+  for (int looks = 0; !Change(kFirst, 5000, seed); ++looks) {
+    ASSERT_LT(looks, 100);
+    clock_.now += kTimeout / 10;
+    links_->AwaitRoom();
+  }
+  EXPECT_EQ(links_->size(), 0U);
+  EXPECT_EQ(held(), before) << "room is not held";
+}
+
+TEST_P(LinksTest, AShardWithoutMirrorsHasRoomAtOnce) {
+  Make();
+  uint64_t seed = 0;
+  while (Change(kFirst, 5000, seed)) ++seed;
+  links_->AwaitRoom();
+  EXPECT_TRUE(Change(kFirst, 5000, seed));
+  EXPECT_EQ(held(), kBegin);
+}
+
+// --- Mirrors that break the rules
+
+TEST_P(LinksTest, AMirrorThatBreaksTheRulesIsGone) {
+  Make();
+  MirrorEnd* const mirror = ComeAndJoin(7);
+  MirrorEnd* const other = Come(8);
+  ASSERT_TRUE(mirror != nullptr && other != nullptr);
+  Rest();
+  fabric::WorkRequest work;
+  work.kind = OpKind::kWriteImm;
+  work.imm = 1000;
+  ASSERT_TRUE(fabric::Post(*mirror->channel, work).ok());
+  ASSERT_TRUE(Until([&] { return links_->size() == 1; }));
+  EXPECT_EQ(Told("gone: the mirror broke the protocol: it says that it has stored more than was sent"), 1U);
+  mirror->follower.reset();
+  ASSERT_TRUE(Ok(other->follower->Join(*other->channel)));
+  EXPECT_TRUE(Until([&] { return other->follower->in_sync(); }));
+}
+
+TEST_P(LinksTest, AMirrorThatSendsBytesIsGone) {
+  Make();
+  MirrorEnd* const mirror = Come(7);
+  ASSERT_NE(mirror, nullptr);
+  ASSERT_TRUE(fabric::Post(*mirror->channel, fabric::Send(client_, 0, 10)).ok());
+  ASSERT_TRUE(Until([&] { return links_->size() == 0; }));
+  EXPECT_EQ(Told("it sends a message of bytes"), 1U);
+}
+
+}  // namespace
+}  // namespace erda::mirror
