@@ -48,6 +48,10 @@ Status StatusOf(const Link& link, const format::Reply& reply) {
       return {code, "the sum does not fit into 64 bits"};
     case Reason::kJournal:
       return OfFailedJournal(code, shard, ErrorNumberOf(reply.number));
+    case Reason::kNoMirror:
+      return {code, shard +
+                        " has no mirror in sync, and takes no changes before it has one. A change that waited for the "
+                        "mirror may still take effect"};
     case Reason::kNoChunk:  // the put went another way
     case Reason::kNone:
       break;

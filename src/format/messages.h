@@ -126,6 +126,7 @@ enum class Reason : uint8_t {
   // The disk of the pool's journal has failed. The shard changes nothing any more. The reply's number is the error
   // number (errno) of the system call that failed, or 0 if that is unknown. Servers of earlier versions send 0.
   kJournal = 10,
+  kNoMirror = 11,  // No mirror of the pool is in sync. The shard changes nothing before one is.
 };
 
 struct Reply {

@@ -4,7 +4,7 @@
 // 16, so they are told in units of 16 bytes. The mirror has a ring: the byte at place p of the stream is byte
 // p % size of the ring.
 //
-//   primary to mirror   0: the mirror has joined at the end of all pieces so far
+//   primary to mirror   0: the mirror has joined at the end of all pieces that came before
 //                       n: the Writes of this message have placed n more units in the ring, a piece
 //   mirror to primary   at first: the stream goes on n units after MirrorHello::begin
 //                       0: the mirror asks to join
@@ -22,7 +22,8 @@ namespace erda::format {
 
 // The registered memory that the mirror offers to the primary: its ring, for Writes.
 inline constexpr uint32_t kMirrorRingRegion = 0;
-// The size of a ring is a power of two, so that an entry never stands in two places of it more than once.
+// The size of a ring is a multiple of the unit, so an entry's header never goes around its end. It is at least twice
+// the longest entry, so an entry goes around it once at most.
 inline constexpr uint64_t kMirrorRingBytesMin = 256 << 10;
 inline constexpr uint64_t kMirrorRingBytesMax = uint64_t{1} << 34;
 constexpr bool IsMirrorRingSize(uint64_t bytes) {
@@ -31,23 +32,30 @@ constexpr bool IsMirrorRingSize(uint64_t bytes) {
 
 inline constexpr uint64_t kMirrorUnit = 16;
 inline constexpr uint32_t kMirrorJoin = 0;
-// The most pieces that the mirror has not stored yet. The channel needs a message depth of twice this number: an end
-// may not know of the last messages that its peer has taken.
+// The most pieces under way: sent, and not answered. Of each end's messages, these and one to join may not be taken
+// yet. An end may not know of the last messages that its peer has taken, up to half the depth.
 inline constexpr uint32_t kMirrorPiecesMax = 32;
-inline constexpr uint32_t kMirrorMessageDepth = 2 * kMirrorPiecesMax;
+inline constexpr uint32_t kMirrorMessageDepth = 2 * (kMirrorPiecesMax + 1);
+// The most bytes that a stream keeps. A message of the mirror tells a place by its distance.
+inline constexpr uint64_t kMirrorStreamBytesMax = uint64_t{1} << 35;
+static_assert(kMirrorStreamBytesMax / kMirrorUnit <= UINT32_MAX && kMirrorRingBytesMax / kMirrorUnit <= UINT32_MAX);
 
 // Follows the HelloReply in the private data for a mirror.
 struct MirrorHello {
   std::array<uint8_t, 16> stream;  // The secret of the stream's life.
-  uint64_t epoch;                  // The pool's.
   // The primary has the stream from `begin` to `end`. It keeps these bytes while the link lasts, until the mirror has
   // stored them.
   uint64_t begin;
   uint64_t end;
 };
-ERDA_FORMAT_SIZE(MirrorHello, 40);
-ERDA_FORMAT_FIELD(MirrorHello, epoch, 16);
-ERDA_FORMAT_FIELD(MirrorHello, begin, 24);
-ERDA_FORMAT_FIELD(MirrorHello, end, 32);
+ERDA_FORMAT_SIZE(MirrorHello, 32);
+ERDA_FORMAT_FIELD(MirrorHello, begin, 16);
+ERDA_FORMAT_FIELD(MirrorHello, end, 24);
+
+// Returns true if a primary can have said this.
+constexpr bool IsSound(const MirrorHello& hello) {
+  return hello.begin % kMirrorUnit == 0 && hello.end % kMirrorUnit == 0 && hello.begin <= hello.end &&
+         hello.end - hello.begin <= kMirrorStreamBytesMax && hello.end < uint64_t{1} << 63;
+}
 
 }  // namespace erda::format

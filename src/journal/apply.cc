@@ -206,10 +206,10 @@ Status ApplyToMemory(std::span<const std::byte> stream, std::span<std::byte> poo
   return whole ? Status() : Malformed();
 }
 
-Status ApplyToPool(std::span<const std::byte> stream, nvm::Writer& writer, uint64_t first) {
+Status ApplyToPool(std::span<const std::byte> stream, nvm::Writer& writer, uint64_t lowest) {
   bool allowed = true;
   const bool whole = ForEachEntry(stream, writer.pool().size(), [&](const Entry& entry) {
-    allowed &= entry.offset >= first;
+    allowed &= entry.offset >= lowest;
     if (!allowed) return;
     // Pairs with the fence of the shard: the bytes that follow it lead to bytes before it.
     if (entry.fenced && !Planted(Flaw::kAppliesUnfenced)) writer.Fence();

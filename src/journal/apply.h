@@ -23,9 +23,9 @@ Status ApplyToMemory(std::span<const std::byte> stream, std::span<std::byte> poo
 
 // Stores into the pool of a mirror, with a fence where the stream has one, and one at the end. So at each moment the
 // mirror's pool is one that a power cut of the primary's pool could have left. Aligned words are stored whole. An entry
-// that begins before `first` counts as malformed. After kCorruption the last entries are not fenced. REQUIRES: nobody
+// that begins before `lowest` counts as malformed. After kCorruption the last entries are not fenced. REQUIRES: nobody
 // else writes to the bytes of the stream's shard.
-Status ApplyToPool(std::span<const std::byte> stream, nvm::Writer& writer, uint64_t first = 0);
+Status ApplyToPool(std::span<const std::byte> stream, nvm::Writer& writer, uint64_t lowest = 0);
 
 // Writes to a file that is a pool of this size, at the offsets of the entries. Entries that are near each other in the
 // pool go into one write, with the last bytes of each place. The bytes between them are those that the file has, and

@@ -31,7 +31,7 @@ Status CapturedPool::AwaitHeld() {
 }
 
 void CapturedPool::AwaitRoom() {
-  dropped_ = failed();
+  dropped_ = !medium_.health->ok();
   if (dropped_) return;
   FenceImage();
   medium_.await_room();

@@ -21,8 +21,7 @@ namespace {
 static_assert(kMirrorUnit == journal::kEntryAlignment);
 static_assert(Feed::kPieceBytesMax >= journal::kEntrySpaceMax);
 static_assert(format::kMirrorRingBytesMin >= 2 * journal::kEntrySpaceMax, "an empty ring has room for an entry");
-static_assert(format::kMirrorRingBytesMax / kMirrorUnit <= UINT32_MAX &&
-              Feed::kPieceBytesMax / kMirrorUnit <= UINT32_MAX);
+static_assert(Feed::kPieceBytesMax / kMirrorUnit <= UINT32_MAX);
 
 // The requests that place a piece: the stream's memory and the ring are circular, so there are three at most.
 class PieceWrites {
@@ -43,8 +42,8 @@ class PieceWrites {
       at += size;
     }
   }
-  // The last one tells the mirror.
-  [[nodiscard]] std::span<const WorkRequest> With(uint32_t imm) {
+  // Lets the last one tell the mirror, and returns them.
+  [[nodiscard]] std::span<const WorkRequest> FinishWith(uint32_t imm) {
     WorkRequest& last = works_[count_ == 0 ? count_++ : count_ - 1];
     last.kind = OpKind::kWriteImm;
     last.signaled = false;
@@ -60,10 +59,10 @@ class PieceWrites {
 
 }  // namespace
 
-format::MirrorHello Feed::Hello(const journal::Stream& stream, uint64_t epoch) {
+format::MirrorHello Feed::Hello(const journal::Stream& stream) {
   // In this order: the end may grow meanwhile, and the beginning may not go past it.
   const Place begin = stream.released();
-  return {stream.life().secret, epoch, begin, stream.end()};
+  return {stream.life().secret, begin, stream.end()};
 }
 
 // --- The mirror's messages
@@ -91,11 +90,13 @@ Status Feed::Start(uint64_t bytes) {
       !format::IsMirrorRingSize(offered[format::kMirrorRingRegion].size)) {
     return Breach("the mirror", "it offers no ring of a size that can be");
   }
-  if (bytes > stream_.end() - begin_ || !stream_.IsBetweenEntries(begin_, begin_ + bytes)) {
+  const uint64_t all = hello_.end - hello_.begin;
+  // A new mirror begins at the end.
+  if (bytes > all || (bytes != all && !stream_.IsBetweenEntries(hello_.begin, hello_.begin + bytes))) {
     return Breach("the mirror", "it wants to begin where the stream has no entry");
   }
   ring_bytes_ = offered[format::kMirrorRingRegion].size;
-  sent_ = stored_ = begin_ + bytes;
+  sent_ = stored_ = hello_.begin + bytes;
   return {};
 }
 
@@ -103,16 +104,21 @@ Status Feed::Start(uint64_t bytes) {
 
 Status Feed::Send() {
   if (ring_bytes_ == 0) return {};
-  for (Place end = NextEnd(); end != sent_; end = NextEnd()) {
+  while (true) {
+    if (sent_ == joined_at_ && !told_) {
+      if (auto status = TellJoined(); !status.ok()) return status;
+    }
+    const Place end = NextEnd();
+    if (end == sent_) return {};
     if (auto status = SendPiece(end); !status.ok()) return status;
   }
-  return {};
 }
 
 Place Feed::NextEnd() const {
   if (ends_.size() >= kMirrorPiecesMax) return sent_;
   const uint64_t room = std::min(kPieceBytesMax, ring_bytes_ - (sent_ - stored_));
-  const Place end = stream_.end();
+  // A piece ends where the mirror joins.
+  const Place end = joined_at_ && !told_ ? *joined_at_ : stream_.end();
   if (end - sent_ <= room) return end;
   return room < journal::kEntrySpaceMax ? sent_ : stream_.Cut(sent_, room);
 }
@@ -125,16 +131,17 @@ Status Feed::SendPiece(Place end) {
     at += part.size();
   }
   const auto units = static_cast<uint32_t>((end - sent_) / kMirrorUnit);
-  if (auto status = channel_.Post(writes.With(units)); !status.ok()) return status;
+  if (auto status = channel_.Post(writes.FinishWith(units)); !status.ok()) return status;
   ends_.push_back(end);
   sent_ = end;
   return {};
 }
 
-Status Feed::Join() {
-  if (auto status = channel_.Post(PieceWrites(ring_bytes_).With(kMirrorJoin)); !status.ok()) return status;
-  joined_at_ = sent_;
-  return {};
+void Feed::Join() { joined_at_ = stream_.end(); }
+
+Status Feed::TellJoined() {
+  told_ = true;
+  return channel_.Post(PieceWrites(ring_bytes_).FinishWith(kMirrorJoin));
 }
 
 }  // namespace erda::mirror

@@ -24,28 +24,30 @@ class Feed {
   // The longest piece. A mirror answers after each, so a long one keeps its ring full for longer.
   static constexpr uint64_t kPieceBytesMax = 256 << 10;
 
-  // Returns what the primary tells a new mirror. REQUIRES: the stream keeps its bytes from `begin` on until a Feed from
-  // there says that they are stored, or the link has ended.
-  [[nodiscard]] static format::MirrorHello Hello(const journal::Stream& stream, uint64_t epoch);
+  // Returns what the primary tells a new mirror. REQUIRES: the stream keeps its bytes from `begin` on until a Feed says
+  // that they are stored, or its channel is destroyed. Before that a device may still read them. It may read bytes
+  // again that the mirror has answered, and a mirror drops what comes a second time.
+  [[nodiscard]] static format::MirrorHello Hello(const journal::Stream& stream);
 
-  // begin: as in the hello.
-  Feed(const journal::Stream& stream, fabric::Channel& channel, journal::Place begin)
-      : stream_(stream), channel_(channel), begin_(begin), sent_(begin), stored_(begin) {}
+  // hello: what the mirror was told.
+  Feed(const journal::Stream& stream, fabric::Channel& channel, const format::MirrorHello& hello)
+      : stream_(stream), channel_(channel), hello_(hello), sent_(hello.begin), stored_(hello.begin) {}
 
   // Takes a message of the mirror. Returns kInvalidArgument if it breaks the rules.
   Status Take(uint32_t imm);
   // Sends what the stream has, as far as the mirror's ring has room. Call it after each Take, and when the stream has
   // grown. REQUIRES: the channel is connected, and the stream's memory is registered.
   Status Send();
-  // Lets the mirror join. It is in sync when it has stored joined_at(). REQUIRES: may_join().
-  Status Join();
+  // Lets the mirror join. It is in sync when it has stored joined_at(), the present end of the stream. The next Sends
+  // tell it. REQUIRES: asks_to_join().
+  void Join();
 
   // The mirror has stored the stream up to here. The link needs the bytes after it.
   [[nodiscard]] journal::Place stored() const { return stored_; }
   // Returns true if the mirror has not begun, or has not stored all that was sent.
   [[nodiscard]] bool is_late() const { return ring_bytes_ == 0 || sent_ != stored_; }
-  // Returns true if the mirror asks to join, and was sent all of the stream.
-  [[nodiscard]] bool may_join() const { return wants_to_join_ && !joined_at_ && sent_ == stream_.end(); }
+  // Returns true if the mirror asks to join, and has not joined.
+  [[nodiscard]] bool asks_to_join() const { return wants_to_join_ && !joined_at_; }
   [[nodiscard]] std::optional<journal::Place> joined_at() const { return joined_at_; }
 
  private:
@@ -53,16 +55,18 @@ class Feed {
   // Returns where the next piece ends; sent_ if there is nothing to send yet.
   [[nodiscard]] journal::Place NextEnd() const;
   Status SendPiece(journal::Place end);
+  Status TellJoined();
 
   const journal::Stream& stream_;
   fabric::Channel& channel_;
-  const journal::Place begin_;
+  const format::MirrorHello hello_;
   uint64_t ring_bytes_ = 0;  // 0: the mirror has not said where it begins.
   journal::Place sent_;
   journal::Place stored_;
   Fifo<journal::Place> ends_;  // Of the pieces that are sent and not stored.
   bool wants_to_join_ = false;
   std::optional<journal::Place> joined_at_;
+  bool told_ = false;  // The mirror, that it has joined.
 };
 
 }  // namespace erda::mirror

@@ -1,6 +1,7 @@
 #include "mirror/follower.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/bytes.h"
 #include "format/superblock.h"
@@ -14,13 +15,8 @@ using format::kMirrorJoin;
 using format::kMirrorUnit;
 using journal::Place;
 
-Follower::Follower(std::span<const std::byte> ring, nvm::Writer& writer, Place from)
-    : ring_(ring),
-      writer_(writer),
-      received_(from),
-      stored_(from),
-      answered_(from),
-      torn_(std::make_unique<std::byte[]>(journal::kEntrySpaceMax)) {
+Follower::Follower(std::span<const std::byte> ring, nvm::Writer& writer)
+    : ring_(ring), writer_(writer), torn_(std::make_unique<std::byte[]>(journal::kEntrySpaceMax)) {
   pieces_.Reserve(format::kMirrorPiecesMax);
 }
 
@@ -34,8 +30,14 @@ Status Follower::Say(fabric::Channel& channel, uint64_t bytes) {
   return channel.Post({&work, 1});
 }
 
-Status Follower::Start(fabric::Channel& channel, const format::MirrorHello& hello) {
-  return Say(channel, stored_ - hello.begin);
+Status Follower::Start(fabric::Channel& channel, const format::MirrorHello& hello, Place from) {
+  if (!format::IsSound(hello)) return Breach("the primary", "its stream is at impossible places");
+  if (from < hello.begin || from > hello.end || from % kMirrorUnit != 0) {
+    return {Code::kInvalidArgument, "the primary has its stream from place " + std::to_string(hello.begin) + " to " +
+                                        std::to_string(hello.end) + ", and not at " + std::to_string(from)};
+  }
+  received_ = stored_ = answered_ = from;
+  return Say(channel, from - hello.begin);
 }
 
 Status Follower::Answer(fabric::Channel& channel) {
@@ -59,6 +61,7 @@ Status Follower::Take(uint32_t imm) {
     return {};
   }
   const uint64_t bytes = uint64_t{imm} * kMirrorUnit;
+  // The primary does not know of stored pieces before the answer. An honest one leaves them in the ring.
   if (bytes > ring_.size() - (received_ - answered_))
     return Breach("the primary", "it places more than the ring has room for");
   if (pieces_.size() >= format::kMirrorPiecesMax)
@@ -91,13 +94,14 @@ std::span<const std::byte> Follower::InRing(Place from, Place to) const {
 std::span<const std::byte> Follower::EntriesAt(Place at, Place end) {
   const auto bytes = InRing(at, end);
   if (const uint64_t whole = journal::WholeEntries(bytes, bytes.size()); whole > 0) return bytes.first(whole);
-  // The header is whole: it and the ring begin at multiples of 16. The primary may change it, so it is read once.
+  // The header is whole: places and the ring's size are multiples of 16. The primary may change it now, so the entry
+  // may have any length.
   const uint64_t space = journal::EntrySpace(LoadAs<journal::EntryHeader>(bytes).size);
   if (space > journal::kEntrySpaceMax || space > end - at) return bytes;
   const std::span<std::byte> entry(torn_.get(), space);
   const uint64_t first = std::min<uint64_t>(space, bytes.size());
   std::ranges::copy(bytes.first(first), entry.begin());
-  std::ranges::copy(InRing(at + first, at + space), entry.begin() + first);
+  std::ranges::copy(InRing(at + first, at + space), entry.begin() + static_cast<ptrdiff_t>(first));
   return entry;
 }
 

@@ -25,17 +25,17 @@ namespace erda::mirror {
 // otherwise. After an error the link has ended.
 class Follower {
  public:
-  // from: where the stream goes on, from hello.begin to hello.end. REQUIRES: the ring's size is one by
-  // format::IsMirrorRingSize. The ring was offered on the channel, for writing. Nobody else writes into the shard's
-  // part of the pool.
-  Follower(std::span<const std::byte> ring, nvm::Writer& writer, journal::Place from);
+  // REQUIRES: the ring's size is one by format::IsMirrorRingSize, and it was offered on the channel, for writing. Each
+  // earlier channel with this ring was fenced and destroyed. Nobody else writes into the shard's part of the pool.
+  Follower(std::span<const std::byte> ring, nvm::Writer& writer);
 
-  // Says where the stream goes on. REQUIRES: the channel is connected.
-  Status Start(fabric::Channel& channel, const format::MirrorHello& hello);
+  // Says where the stream goes on: at `from`. Returns kInvalidArgument if the primary cannot have said this hello, or
+  // does not have the stream there. REQUIRES: the channel is connected.
+  Status Start(fabric::Channel& channel, const format::MirrorHello& hello, journal::Place from);
   // Takes a message of the primary. Returns kInvalidArgument if it breaks the rules.
   Status Take(uint32_t imm);
   // Stores the oldest piece that has come, and makes it persistent. Returns kCorruption if its entries are malformed;
-  // a part of them may be stored then. REQUIRES: has_piece().
+  // a part of them may be stored then. The mirror has to make a copy after that. REQUIRES: has_piece().
   Status Store();
   // Tells the primary what was stored since the last answer.
   Status Answer(fabric::Channel& channel);
@@ -59,9 +59,9 @@ class Follower {
   const std::span<const std::byte> ring_;
   nvm::Writer& writer_;
   Fifo<journal::Place> pieces_;  // The ends of those that have come and are not stored.
-  journal::Place received_;
-  journal::Place stored_;
-  journal::Place answered_;
+  journal::Place received_ = 0;
+  journal::Place stored_ = 0;
+  journal::Place answered_ = 0;
   bool asked_to_join_ = false;
   std::optional<journal::Place> joined_at_;
   std::unique_ptr<std::byte[]> torn_;  // Room for an entry that stands at the ring's end and at its beginning.

@@ -15,8 +15,8 @@ using journal::Place;
 
 namespace {
 
-// A shard that waits for room looks at the clock at least so often.
-constexpr Nanoseconds kRoomLook = std::chrono::milliseconds(1);
+// A shard that waits for its mirror looks at the clock at least so often.
+constexpr Nanoseconds kLookAgain = std::chrono::milliseconds(1);
 
 // The private data for a mirror.
 struct Greeting {
@@ -44,34 +44,55 @@ void JoinedMirror::Leave() {
 
 // --- Links that begin and end
 
-Links::Links(journal::Stream& stream, JoinedMirror& joined, LinksOptions options,
-             std::vector<std::unique_ptr<fabric::CompletionQueue>> queues)
+void WaitShortly(std::span<fabric::CompletionQueue* const> queues) { fabric::WaitAny(queues, kLookAgain); }
+
+Links::Links(journal::Stream& stream, MemoryView memory, JoinedMirror& joined, LinksOptions options)
     : stream_(stream),
       joined_mirror_(joined),
       options_(std::move(options)),
-      queues_(std::move(queues)),
+      memory_(memory),
       held_(options_.sync ? stream.released() : stream.end()),
       waiting_since_(options_.clock->Now()) {}
 
-Links::~Links() {
-  if (joined_ != nullptr) joined_mirror_.Leave();
+Status Links::Serve(std::span<fabric::Fabric* const> fabrics) {
+  for (fabric::Fabric* const fabric : fabrics) {
+    auto region = fabric->Register(memory_, fabric::Access::kLocal);
+    if (!region.ok()) return region.status();
+    auto queue = fabric->CreateQueue();
+    if (!queue.ok()) return queue.status();
+    ports_.push_back({*std::move(region), *std::move(queue)});
+    queues_.push_back(ports_.back().queue.get());
+  }
+  return {};
+}
+
+void Links::Close() {
+  for (const auto& link : links_) link->ended = true;
+  RemoveEnded();
+  queues_.clear();
+  ports_.clear();
 }
 
 Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& request, size_t fabric,
-                    std::span<fabric::Region* const> offer, const format::HelloReply& hello, uint64_t epoch) {
+                    std::span<fabric::Region* const> offer, const format::HelloReply& hello) {
   if (links_.size() >= kLinksMax) {
     return {Code::kResourceExhausted, "the server takes " + std::to_string(kLinksMax) + " mirrors, and has as many"};
+  }
+  // A mirror that comes again has lost its link. The primary may not know that yet.
+  for (const auto& old : links_) {
+    if (old->id == request.client_id) End(*old, {Code::kUnavailable, "it has come again"});
   }
   auto link = std::make_unique<Link>();
   link->id = request.client_id;
   link->peer = incoming.peer_name();
-  const Greeting greeting{hello, Feed::Hello(stream_, epoch)};
-  auto channel = incoming.Accept({queues_[fabric].get(), offer, BytesOf(greeting)});
+  const Greeting greeting{hello, Feed::Hello(stream_)};
+  auto channel = incoming.Accept({queues_[fabric], offer, BytesOf(greeting)});
   if (!channel.ok()) return channel.status();
   link->channel = *std::move(channel);
   link->channel->user = link.get();
-  link->feed.emplace(stream_, *link->channel, greeting.stream.begin);
+  link->feed.emplace(stream_, *link->channel, greeting.stream);
   links_.push_back(std::move(link));
+  Settle();
   return {};
 }
 
@@ -82,6 +103,7 @@ void Links::End(Link& link, const Status& why) {
 
 void Links::RemoveEnded() {
   if (joined_ != nullptr && joined_->ended) {
+    kept_ = joined_->feed->stored();
     joined_ = nullptr;
     joined_mirror_.Leave();
     state_ = State::kWaiting;
@@ -103,7 +125,7 @@ void Links::Tell(const Link& link, std::string_view what) const {
 
 size_t Links::Poll() {
   size_t taken = 0;
-  for (const auto& queue : queues_) {
+  for (fabric::CompletionQueue* const queue : queues_) {
     const size_t count = queue->Poll(completions_);
     for (const fabric::Completion& completion : std::span(completions_).first(count)) Take(completion);
     taken += count;
@@ -117,7 +139,7 @@ void Links::Take(const fabric::Completion& completion) {
   if (link.ended) return;
   switch (completion.kind) {
     case OpKind::kConnected:
-      link.connected = link.progresses = true;
+      link.connected = true;
       return;
     case OpKind::kReceiveImm: {
       const Place before = link.feed->stored();
@@ -144,12 +166,11 @@ void Links::Send() {
 void Links::SendTo(Link& link) {
   Feed& feed = *link.feed;
   link.progresses |= !feed.is_late();
-  Status status = feed.Send();
-  if (status.ok() && options_.sync && joined_ == nullptr && feed.may_join() && joined_mirror_.Join(link.id)) {
+  if (options_.sync && joined_ == nullptr && feed.asks_to_join() && joined_mirror_.Join(link.id)) {
     joined_ = &link;
-    status = feed.Join();
+    feed.Join();
   }
-  if (!status.ok()) End(link, status);
+  if (auto status = feed.Send(); !status.ok()) End(link, status);
 }
 
 // --- What is held, and what the stream keeps
@@ -162,6 +183,7 @@ void Links::Settle() {
     held = std::max(held, feed.stored());
     if (state_ != State::kJoined && feed.stored() >= *feed.joined_at()) {
       state_ = State::kJoined;
+      began_ = true;
       Tell(*joined_, "in sync");
     }
   } else if (!options_.sync || alone()) {
@@ -169,9 +191,12 @@ void Links::Settle() {
   }
   // The shard's thread alone reads it; a pool reads such words of other threads, too.
   held_.store(held, std::memory_order_release);
+  if (state_ != State::kWaiting || joined_ != nullptr) kept_.reset();
   if (links_.empty()) return;
-  const auto slowest = std::ranges::min_element(links_, {}, [](const auto& link) { return link->feed->stored(); });
-  if ((*slowest)->feed->stored() > stream_.released()) stream_.Release((*slowest)->feed->stored());
+  // The channels of links that have ended are destroyed by now: no device reads their bytes any more.
+  Place needed = kept_.value_or(stream_.end());
+  for (const auto& link : links_) needed = std::min(needed, link->feed->stored());
+  if (needed > stream_.released()) stream_.Release(needed);
 }
 
 void Links::Look() {
@@ -191,12 +216,23 @@ void Links::Look() {
 
 void Links::AwaitRoom() {
   // Nobody needs what the stream has. A mirror that comes back makes a copy.
+  kept_.reset();
   if (links_.empty()) return stream_.Release(stream_.end());
+  Turn();
+}
+
+Status Links::AwaitHeld() {
+  while (held_.load(std::memory_order_relaxed) < stream_.end()) {
+    if (stopped()) return {Code::kUnavailable, "no mirror of the pool is in sync"};
+    Turn();
+  }
+  return {};
+}
+
+void Links::Turn() {
   Send();
   if (Poll() == 0) {
-    std::vector<fabric::CompletionQueue*> queues;
-    for (const auto& queue : queues_) queues.push_back(queue.get());
-    fabric::WaitAny(queues, kRoomLook);
+    options_.wait(queues_);
     (void)Poll();
   }
   Look();

@@ -1,14 +1,15 @@
-// The primary's links of one shard: mirrors come and go, get the shard's stream, and say how much of it they have
-// (docs/mirror.md, "The link", "When one of them is gone").
+// The primary's links of one shard (docs/mirror.md, "The link", "When one of them is gone"). Mirrors come and go. They
+// get the shard's stream, and say how much of it they have.
 //
-// One mirror at a time may join, the same one in all shards. What it has stored is held, and that the shard may answer.
-// Without a mirror that has joined, nothing more becomes held. After a time the shard then goes on alone, or stops to
-// answer: the operator chooses.
+// One mirror at a time may join, the same one in all shards. The shard may answer all that this mirror has stored: that
+// is held. Without a mirror that has joined, nothing more becomes held. After a time the shard then goes on alone, or
+// stops to answer: the operator chooses.
 //
 // The stream keeps what one of the links still needs. If it runs out of room for that, the shard waits. A link that
 // makes no progress meanwhile ends.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/shared_memory.h"
 #include "erda/status.h"
 #include "fabric/fabric.h"
 #include "format/hello.h"
@@ -46,32 +48,44 @@ class JoinedMirror {
   uint32_t shards_ = 0;
 };
 
+void WaitShortly(std::span<fabric::CompletionQueue* const> queues);
+
 struct LinksOptions {
   bool sync = true;         // Answers wait for a mirror. If false, no mirror joins, and all is held at once.
   bool goes_alone = false;  // Without a mirror that has joined. If false, the shard stops to answer.
   // After this time without a mirror that has joined. A mirror that makes no progress for so long is gone.
   Nanoseconds timeout = std::chrono::seconds(1);
   const Clock* clock = &SteadyClock::Instance();
+  // Returns when one of the queues may have something, and soon in any case.
+  std::function<void(std::span<fabric::CompletionQueue* const>)> wait = WaitShortly;
   std::function<void(std::string_view)> tell = {};  // Hears of mirrors that come, join and go. May be empty.
 };
 
-// Owns the links and their queues. Belongs to the shard's thread. REQUIRES: the stream and `joined` outlive it.
+// Owns the links, and what they use of each fabric. Belongs to the shard's thread. REQUIRES: the stream, its memory and
+// `joined` outlive it.
 class Links {
  public:
   // A mirror that makes a copy has a link beside the one that has joined.
   static constexpr size_t kLinksMax = 8;
 
-  // queues: one for each fabric, apart from the shard's own. So AwaitRoom finds the answers of mirrors alone.
-  Links(journal::Stream& stream, JoinedMirror& joined, LinksOptions options,
-        std::vector<std::unique_ptr<fabric::CompletionQueue>> queues);
+  Links(journal::Stream& stream, MemoryView memory, JoinedMirror& joined, LinksOptions options);
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
-  ~Links();
+  ~Links() { Close(); }
 
+  // Makes ready for mirrors that come by these fabrics. Close ends all links, and uses the fabrics no more.
+  // REQUIRES: the fabrics, and what Admit offers, last until Close.
+  Status Serve(std::span<fabric::Fabric* const> fabrics);
+  void Close();
+  // Returns true if the shard has to Look now and then.
+  [[nodiscard]] bool awaits_mirror() const {
+    return (options_.sync && state_ == State::kWaiting) ||
+           std::ranges::any_of(links_, [](const auto& link) { return link->feed->is_late(); });
+  }
   // Lets a mirror in, by the fabric of that number. It may read the offered regions. Its private data is `hello`, and
   // what the stream's MirrorHello says.
   Status Admit(fabric::Incoming& incoming, const format::HelloRequest& request, size_t fabric,
-               std::span<fabric::Region* const> offer, const format::HelloReply& hello, uint64_t epoch);
+               std::span<fabric::Region* const> offer, const format::HelloReply& hello);
   // Takes what the mirrors have said. Returns how much that was.
   size_t Poll();
   // Sends what the stream has to all mirrors, and lets one join. REQUIRES: the pool is fenced: after a power cut it has
@@ -82,15 +96,21 @@ class Links {
   void Look();
   // Sends and polls until the stream may have more room. Calls Look. REQUIRES: as for Send.
   void AwaitRoom();
+  // Waits until all of the stream is held. Returns kUnavailable if the shard stops meanwhile. REQUIRES: as for Send.
+  Status AwaitHeld();
 
   // The place up to which the stream is held.
   [[nodiscard]] const std::atomic<journal::Place>& held() const { return held_; }
+  // No client may be served yet. Before a mirror has joined, a get could return what recovery has settled, and the
+  // mirror may lack that.
+  [[nodiscard]] bool awaits_first() const { return options_.sync && !began_ && !alone(); }
   // The shard has no mirror in sync, and answers nothing that would wait for one.
   [[nodiscard]] bool stopped() const { return state_ == State::kStopped; }
   // All is held, without a mirror.
   [[nodiscard]] bool alone() const { return state_ == State::kAlone && joined_ == nullptr; }
   [[nodiscard]] size_t size() const { return links_.size(); }
-  [[nodiscard]] std::span<const std::unique_ptr<fabric::CompletionQueue>> queues() const { return queues_; }
+  // Each fabric has a queue beside the shard's own. So AwaitRoom finds messages of mirrors alone.
+  [[nodiscard]] std::span<fabric::CompletionQueue* const> queues() const { return queues_; }
 
  private:
   struct Link {
@@ -103,10 +123,16 @@ class Links {
     bool progresses = true;   // Since the last Look it has stored something, or has got something to store.
     Nanoseconds progress{0};  // The last Look that found this.
   };
+  struct Port {
+    std::unique_ptr<fabric::Region> stream;  // Its memory.
+    std::unique_ptr<fabric::CompletionQueue> queue;
+  };
   // Without a mirror that has joined: for a short time, or for longer.
   enum class State : uint8_t { kJoined, kWaiting, kAlone, kStopped };
 
   void Take(const fabric::Completion& completion);
+  // Sends and polls; waits if nothing has come. Calls Look.
+  void Turn();
   void SendTo(Link& link);
   void End(Link& link, const Status& why);
   // Removes the links that have ended, and brings held() and the stream's room up to date.
@@ -117,12 +143,17 @@ class Links {
   journal::Stream& stream_;
   JoinedMirror& joined_mirror_;
   const LinksOptions options_;
-  const std::vector<std::unique_ptr<fabric::CompletionQueue>> queues_;
+  const MemoryView memory_;
+  std::vector<Port> ports_;                       // By fabric.
+  std::vector<fabric::CompletionQueue*> queues_;  // By fabric.
   std::atomic<journal::Place> held_;
   State state_ = State::kWaiting;
+  bool began_ = false;         // A mirror was in sync.
   Nanoseconds waiting_since_;  // While it is kWaiting.
   std::vector<std::unique_ptr<Link>> links_;
   Link* joined_ = nullptr;
+  // The joined mirror is gone, and may come back at this place. The stream keeps its bytes until the timeout.
+  std::optional<journal::Place> kept_;
   std::array<fabric::Completion, 16> completions_;
 };
 

@@ -116,6 +116,8 @@ class Pool {
   // Returns true if the medium of a pool with a journal has failed. Then held() grows no more, but for a write that was
   // under way.
   [[nodiscard]] virtual bool failed() const { return false; }
+  // Returns true if it has failed because no mirror is in sync. It works again when one is.
+  [[nodiscard]] virtual bool lacks_mirror() const { return false; }
   // Returns the error number of the medium's first failure. 0: it has not failed, or the number is unknown.
   [[nodiscard]] virtual int error_number() const { return 0; }
   // Returns the pool for the Writer of a shard. A pool with a journal has one for each, since each shard has a stream.

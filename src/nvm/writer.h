@@ -83,6 +83,7 @@ class Writer {
   Status AwaitHeld() { return pool_.AwaitHeld(); }
   void AskHeld(uint64_t waiters) const { pool_.AskHeld(waiters); }
   [[nodiscard]] bool failed() const { return pool_.failed(); }
+  [[nodiscard]] bool lacks_mirror() const { return pool_.lacks_mirror(); }
   [[nodiscard]] int error_number() const { return pool_.error_number(); }
 
   [[nodiscard]] std::span<const std::byte> Bytes(uint64_t offset, uint64_t size) const {

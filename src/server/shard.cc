@@ -28,13 +28,19 @@ Result<std::unique_ptr<Shard>> Shard::Create(FormattedPool& pool, uint32_t numbe
   if (!control.ok()) return control.status();
   auto maker = SessionMaker::Create(pool, control->memory(), ports, options);
   if (!maker.ok()) return maker.status();
-  return std::unique_ptr<Shard>(new Shard(pool, number, ports, options, *std::move(control), *std::move(maker)));
+  std::unique_ptr<Shard> shard(new Shard(pool, number, ports, options, *std::move(control), *std::move(maker)));
+  if (shard->links_ == nullptr) return shard;
+  std::vector<fabric::Fabric*> fabrics;
+  for (const Port& port : ports) fabrics.push_back(&port.fabric);
+  if (auto status = shard->links_->Serve(fabrics); !status.ok()) return status;
+  return shard;
 }
 
 Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, const ShardOptions& options,
              ControlMemory control, SessionMaker maker)
     : number_(number),
       clock_(*options.clock),
+      links_(options.mirrored == nullptr ? nullptr : &options.mirrored->links(number)),
       control_(std::move(control)),
       data_(pool, number, control_, options),
       sessions_(std::move(maker), number, control_.counters(), control_.activity(), options),
@@ -48,7 +54,21 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       persist_timer_(data_.nvm(), control_.activity(), clock_),
       hold_timer_(control_.activity(), clock_) {}
 
-Shard::~Shard() = default;
+// The links are the pool's, which may outlive what they use of the fabrics.
+Shard::~Shard() {
+  if (links_ != nullptr) links_->Close();
+}
+
+void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
+                  const Admission& admission) {
+  if (links_ == nullptr) [[likely]]
+    return sessions_.Open(std::move(incoming), hello, port, admission);
+  if (hello.role == format::Role::kMirror)
+    return sessions_.OpenMirror(std::move(incoming), hello, port, admission, *links_);
+  // A get could return what recovery has settled, and the mirror may lack that.
+  if (!links_->awaits_first()) return sessions_.Open(std::move(incoming), hello, port, admission);
+  sessions_.Refuse(*incoming, hello, port, {Code::kUnavailable, "the server waits for its mirror"});
+}
 
 bool Shard::EndSessions() {
   sessions_.DoomAll();
@@ -66,7 +86,8 @@ void Shard::Close() {
 bool Shard::unsettled() const {
   const Versions& versions = data_.versions();
   return versions.in_flight() > 0 || versions.chunks().delegates() || parked().awaits_room() ||
-         parked().awaits_writers() || sessions_.has_doomed() || replies_.waits();
+         parked().awaits_writers() || sessions_.has_doomed() || replies_.waits() ||
+         (links_ != nullptr && links_->awaits_mirror());
 }
 
 // --- Polls
@@ -90,6 +111,8 @@ size_t Shard::Poll() {
   if (served == 0 && !has_more && !sessions_.has_new_doomed()) return 0;
   if (AskHeld()) ++served;
   data_.versions().growth().Grow();
+  if (links_ != nullptr) [[unlikely]]
+    SendToMirrors();
   if (sessions_.has_new_doomed() || ++polls_since_fence_ % kPollsPerFence == 0) served += CloseDoomed();
   return served + cleaned;
 }
@@ -105,7 +128,16 @@ size_t Shard::Tidy(Nanoseconds since) {
   if (parked().awaits_writers()) done += inbox_.WakeForWriter(SIZE_MAX, true);
   Reply();
   if (AskHeld()) ++done;
+  if (links_ != nullptr) {
+    links_->Look();
+    SendToMirrors();
+  }
   return done;
+}
+
+void Shard::SendToMirrors() {
+  data_.Fence();
+  links_->Send();
 }
 
 // The medium gets other bytes later, such as the settled bit of a version that was answered.
@@ -120,10 +152,16 @@ bool Shard::AskHeld() {
 // First settles, then answers: a client that has its answer finds what it has put. Requests that waited for a version
 // of a key go on before later ones arrive.
 size_t Shard::TakeHeld() {
+  const size_t heard = links_ != nullptr ? links_->Poll() : 0;
+  return heard + SettleHeld();
+}
+
+size_t Shard::SettleHeld() {
   const bool failed = data_.nvm().failed();
   const uint64_t held = data_.nvm().held();
   if (failed && !gave_up_) [[unlikely]]
     return GiveUp(held);
+  gave_up_ = failed;  // A mirror may be in sync again.
   if (held == held_ && !Planted(Flaw::kSettledBeforeHeld)) return 0;
   held_ = held;
   hold_timer_.Held(held);

@@ -48,9 +48,9 @@ class Shard {
   // Takes a peer that asked for this shard on that port, and that the gate has let in. Makes a session for the peer, or
   // refuses it with a message.
   void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
-             const Admission& admission = {}) {
-    sessions_.Open(std::move(incoming), hello, port, admission);
-  }
+             const Admission& admission = {});
+  // Returns the links to mirrors. Null: the pool has no mirrors.
+  [[nodiscard]] mirror::Links* links() { return links_; }
   // Ends all sessions whose token is not one of these.
   void EndOthers(const TokenIds& tokens) { sessions_.DoomOthers(tokens); }
 
@@ -90,11 +90,14 @@ class Shard {
   Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, const ShardOptions& options,
         ControlMemory control, SessionMaker maker);
 
-  // On a pool with a journal: settles what the medium holds now, and goes on with what waited for that. Returns how
-  // much it did.
+  // On a pool with a journal or mirrors: settles what the medium holds now, and goes on with what waited for that.
+  // Returns how much it did.
   size_t TakeHeld();
+  size_t SettleHeld();
   // The medium of a pool with a journal has failed. `held`: the last place that it holds.
   size_t GiveUp(uint64_t held);
+  // Sends the stream to the mirrors. Before that all of it is fenced.
+  void SendToMirrors();
   // Has the medium write what versions or answers wait for. Returns true if the medium holds it already, as a front
   // does. Then the next Poll has something to do.
   bool AskHeld();
@@ -112,6 +115,7 @@ class Shard {
 
   const uint32_t number_;
   const Clock& clock_;
+  mirror::Links* const links_;
   ControlMemory control_;
   ShardData data_;
   Sessions sessions_;

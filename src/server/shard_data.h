@@ -63,6 +63,8 @@ class ShardData {
   [[nodiscard]] Cleaner& cleaner() { return cleaner_; }
   [[nodiscard]] CleanQueues& clean_queues() { return clean_queues_; }
   [[nodiscard]] const nvm::Writer& nvm() const { return nvm_; }
+  // All that the shard has flushed is persistent on return, as far as its medium is the pool.
+  void Fence() { nvm_.Fence(); }
 
  private:
   const FormattedPool& pool_;

@@ -100,6 +100,9 @@ void ShardThread::Tell() {
 void ShardThread::Run() {
   std::vector<fabric::CompletionQueue*> queues;
   for (const auto& queue : queues_) queues.push_back(queue.get());
+  if (mirror::Links* const links = shard_->links(); links != nullptr) {
+    queues.insert(queues.end(), links->queues().begin(), links->queues().end());
+  }
   WaitSteps steps;
   TidyTimer tidy;
   SpinTime spin(spin_);

@@ -36,6 +36,19 @@ TEST(ReplyStatusTest, FailureOfTheJournalNamesTheErrorOfTheDisk) {
   EXPECT_NE(OfFailedJournal(ENOSPC).message().find("(No space left on device)"), std::string_view::npos);
 }
 
+TEST(ReplyStatusTest, AShardWithoutItsMirrorSaysSo) {
+  HandFabric fabric;
+  const auto queue = fabric.CreateQueue();
+  ASSERT_TRUE(queue.ok());
+  const Link link(fabric, **queue, "hand:server", 3, 0);
+  format::Reply reply{};
+  reply.code = static_cast<uint8_t>(Code::kUnavailable);
+  reply.reason = static_cast<uint8_t>(format::Reason::kNoMirror);
+  EXPECT_EQ(StatusOf(link, reply).ToString(),
+            "unavailable: hand:server: shard 3 has no mirror in sync, and takes no changes before it has one. A change "
+            "that waited for the mirror may still take effect");
+}
+
 TEST(ReplyStatusTest, FailureWithoutANumberNamesNoError) {
   const std::string plain =
       "unavailable: hand:server: shard 3 cannot write to the disk of its journal, and changes nothing; its server "

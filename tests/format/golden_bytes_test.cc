@@ -13,6 +13,7 @@
 #include "format/index_entry.h"
 #include "format/log_layout.h"
 #include "format/messages.h"
+#include "format/mirror_link.h"
 #include "format/proof.h"
 #include "format/rest_sum.h"
 
@@ -113,14 +114,22 @@ TEST(GoldenBytesTest, HelloRequestHasItsDocumentedBytes) {
                               kProtocolVersion,
                               0x2211,
                               0x66554433,
-                              0,
+                              Role::kMirror,
                               0x1122334455667788,
                               0x99aabbccddeeff00,
                               {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 11 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 11 00 11 22  33 44 55 66 01 00 00 00
     88 77 66 55 44 33 22 11  00 ff ee dd cc bb aa 99
     01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10)"));
+}
+
+TEST(GoldenBytesTest, MirrorHelloHasItsDocumentedBytes) {
+  const MirrorHello hello = {
+      {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 0x1122334455667780, 0x1122334455667790};
+  EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
+    01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10
+    80 77 66 55 44 33 22 11  90 77 66 55 44 33 22 11)"));
 }
 
 TEST(GoldenBytesTest, HelloReplyHasItsDocumentedBytes) {
@@ -328,6 +337,7 @@ TEST(GoldenBytesTest, EnumeratorsHaveTheirDocumentedNumbers) {
   EXPECT_EQ(number(Reason::kNoChunk), 7U);
   EXPECT_EQ(number(Reason::kNotANumber), 8U);
   EXPECT_EQ(number(Reason::kOverflow), 9U);
+  EXPECT_EQ(number(Reason::kNoMirror), 11U);
   EXPECT_EQ(number(Reason::kJournal), 10U);
   EXPECT_EQ(number(Durability::kVolatile), 0U);
   EXPECT_EQ(number(Durability::kProcessSafe), 1U);

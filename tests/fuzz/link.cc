@@ -97,10 +97,10 @@ class HostilePrimary {
 
  private:
   void Link(journal::Place from) {
-    follower_.emplace(ring_, writer_, from);
+    follower_.emplace(ring_, writer_);
     answered_ = placed_ = from;
     joins_ = false;
-    (void)follower_->Start(channel_, {{}, 0, from, from});
+    Check(follower_->Start(channel_, {{}, from, from}, from).ok(), "a sound hello is refused");
   }
   // After an error a new link begins. Its ring has any bytes.
   void End(const Status& status) {
@@ -169,7 +169,8 @@ class HostileMirror {
       case 4:
         return End(feed_->Send());
       case 5:
-        return End(feed_->may_join() ? feed_->Join() : feed_->Send());
+        if (feed_->asks_to_join()) feed_->Join();
+        return End(feed_->Send());
       case 6:
         return stream_.Release(feed_->stored());
       default:  // An honest answer.
@@ -188,7 +189,7 @@ class HostileMirror {
 
  private:
   void Link() {
-    feed_.emplace(stream_, channel_, mirror::Feed::Hello(stream_, 0).begin);
+    feed_.emplace(stream_, channel_, mirror::Feed::Hello(stream_));
     started_ = false;
     ends_.clear();
   }
@@ -240,7 +241,7 @@ class HostileMirror {
     Check(in, "bytes of something else are sent");
   }
 
-  std::vector<std::byte> memory_ = std::vector<std::byte>(Stream::MemoryFor(Stream::kCapacityMin));
+  std::vector<std::byte> memory_ = std::vector<std::byte>(Stream::MemoryFor(4 * Stream::kCapacityMin));
   Stream stream_ = *Stream::Format(memory_, {}, 0, kBegin);
   OwnChannel channel_{[this](std::span<const WorkRequest> batch) { Sent(batch); }};
   std::optional<mirror::Feed> feed_;

@@ -42,8 +42,8 @@ struct MirrorEnd {
   }
   // The link begins, over a channel that is connected.
   Status Begin(const format::MirrorHello& hello, std::optional<journal::Place> from = std::nullopt) {
-    follower.emplace(ring.bytes(), writer, from.value_or(hello.end));
-    return follower->Start(*channel, hello);
+    follower.emplace(ring.bytes(), writer);
+    return follower->Start(*channel, hello, from.value_or(hello.end));
   }
   // Stores all that has come, and answers.
   Status StoreAll() {
@@ -87,11 +87,13 @@ class MirrorFixture : public fabric::FabricTest {
     const std::string bytes = fabric::Pattern(size, seed);
     if (!stream_->Append(offset, AsBytes(bytes), fenced)) return false;
     std::ranges::copy(AsBytes(bytes), image_.begin() + static_cast<ptrdiff_t>(offset));
+    changes_.push_back(std::to_string(offset) + "+" + std::to_string(size));
     return true;
   }
   bool Clear(uint64_t offset, uint64_t size) {
     if (!stream_->AppendZeroes(offset, size)) return false;
     std::fill_n(image_.begin() + static_cast<ptrdiff_t>(offset), size, std::byte{0});
+    changes_.push_back(std::to_string(offset) + "+" + std::to_string(size));
     return true;
   }
   // Appends an entry of any kind and any length up to the largest.
@@ -106,6 +108,7 @@ class MirrorFixture : public fabric::FabricTest {
 
   std::vector<std::byte> image_ = std::vector<std::byte>(kPoolBytes);
   std::optional<Stream> stream_;
+  std::vector<std::string> changes_;  // As a RecordingPool notes them.
 };
 
 }  // namespace erda::mirror

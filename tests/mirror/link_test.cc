@@ -44,8 +44,8 @@ class MirrorLinkTest : public MirrorFixture {
     ASSERT_TRUE(pair.client && pair.server);
     mirror_.channel = std::move(pair.client);
     server_.channel = std::move(pair.server);
-    hello_ = Feed::Hello(*stream_, 3);
-    feed_.emplace(*stream_, *server_.channel, hello_.begin);
+    hello_ = Feed::Hello(*stream_);
+    feed_.emplace(*stream_, *server_.channel, hello_);
     ASSERT_TRUE(Ok(mirror_.Begin(hello_, from)));
   }
   void Unlink() {
@@ -119,9 +119,8 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, MirrorLinkTest, testing::ValuesIn(fabric::AllW
 
 TEST_P(MirrorLinkTest, TheHelloTellsOfTheStream) {
   ASSERT_TRUE(Change(kFirst, 100, 1));
-  const format::MirrorHello hello = Feed::Hello(*stream_, 3);
+  const format::MirrorHello hello = Feed::Hello(*stream_);
   EXPECT_EQ(hello.stream, stream_->life().secret);
-  EXPECT_EQ(hello.epoch, 3U);
   EXPECT_EQ(hello.begin, kBegin);
   EXPECT_EQ(hello.end, kBegin + journal::EntrySpace(100));
 }
@@ -148,6 +147,8 @@ TEST_P(MirrorLinkTest, EveryEntryIsStoredOnceAndInOrder) {
   for (const auto& [stream_bytes, ring_bytes] : {std::pair(2 * kMirrorRingBytesMin, kMirrorRingBytesMin),
                                                  std::pair(kMirrorRingBytesMin, 4 * kMirrorRingBytesMin)}) {
     Random random(stream_bytes);
+    changes_.clear();
+    (void)mirror_.pool.Taken();
     ASSERT_NO_FATAL_FAILURE(MakeStream(stream_bytes, kBegin + 16 * random.Uniform(100)));
     ASSERT_NO_FATAL_FAILURE(Link(std::nullopt, ring_bytes));
     const Place begin = stream_->end();
@@ -170,6 +171,9 @@ TEST_P(MirrorLinkTest, EveryEntryIsStoredOnceAndInOrder) {
     }
     ASSERT_NO_FATAL_FAILURE(Follow());
     EXPECT_TRUE(PoolsAreEqual());
+    std::vector<std::string> stored = mirror_.pool.Taken();
+    std::erase(stored, "fence");
+    EXPECT_TRUE(stored == std::exchange(changes_, {})) << "once, and in order";
   }
 }
 
@@ -211,6 +215,20 @@ TEST_P(MirrorLinkTest, FewPiecesAreUnderWayAndLaterOnesAreLonger) {
   EXPECT_TRUE(PoolsAreEqual());
 }
 
+TEST_P(MirrorLinkTest, NoPieceIsLongerThanItMayBe) {
+  ASSERT_NO_FATAL_FAILURE(MakeStream(8 * kMirrorRingBytesMin));
+  ASSERT_NO_FATAL_FAILURE(Link(std::nullopt, 8 * kMirrorRingBytesMin));
+  for (uint64_t i = 0; i < 30; ++i) ASSERT_TRUE(Change(kFirst + i, 50'000, i));
+  ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm));
+  ASSERT_TRUE(Ok(TakeAtPrimary()));
+  ASSERT_TRUE(Ok(feed_->Send()));
+  Settle();
+  ASSERT_GT(client_.Count(OpKind::kReceiveImm), 5U);
+  for (const fabric::Event& event : client_.events) {
+    EXPECT_LE(event.imm, Feed::kPieceBytesMax / format::kMirrorUnit);
+  }
+}
+
 TEST_P(MirrorLinkTest, NothingIsAnsweredBeforeItIsStoredAndFenced) {
   ASSERT_NO_FATAL_FAILURE(Link());
   ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm));
@@ -233,26 +251,43 @@ TEST_P(MirrorLinkTest, NothingIsAnsweredBeforeItIsStoredAndFenced) {
 
 // --- Joining
 
-TEST_P(MirrorLinkTest, AMirrorJoinsAfterAllThatWasSent) {
+TEST_P(MirrorLinkTest, AMirrorJoinsAfterAllThatTheStreamHas) {
   ASSERT_NO_FATAL_FAILURE(MakeStream(8 * kMirrorRingBytesMin));
   ASSERT_NO_FATAL_FAILURE(Link());
   for (uint64_t i = 0; i < 12; ++i) ASSERT_TRUE(Change(kFirst + i, 50'000, i));
+  EXPECT_FALSE(feed_->asks_to_join());
   ASSERT_TRUE(Ok(mirror_.follower->Join(*mirror_.channel)));
   ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm, 2));
   ASSERT_TRUE(Ok(TakeAtPrimary()));
-  ASSERT_TRUE(Ok(feed_->Send()));
-  EXPECT_FALSE(feed_->may_join()) << "the ring has no room for the rest";
-  ASSERT_NO_FATAL_FAILURE(Follow());
-  ASSERT_TRUE(feed_->may_join());
-  ASSERT_TRUE(Ok(feed_->Join()));
-  EXPECT_FALSE(feed_->may_join());
+  ASSERT_TRUE(feed_->asks_to_join());
+  feed_->Join();
+  EXPECT_FALSE(feed_->asks_to_join());
   EXPECT_EQ(feed_->joined_at(), stream_->end());
-  ASSERT_TRUE(Change(kFirst, 8, 99));
+  ASSERT_TRUE(Change(kFirst, 8, 99)) << "after it has joined";
   for (size_t step = 0; !mirror_.follower->in_sync(); ++step) {
     ASSERT_LT(step, world_->patience());
+    ASSERT_LE(mirror_.follower->stored(), *feed_->joined_at()) << "it is told as soon as it has what came before";
     ASSERT_NO_FATAL_FAILURE(Step());
   }
   EXPECT_GE(mirror_.follower->stored(), *feed_->joined_at());
+  ASSERT_NO_FATAL_FAILURE(Follow());
+  EXPECT_TRUE(PoolsAreEqual());
+}
+
+// The mirror stores at once, but the stream never has room for long.
+TEST_P(MirrorLinkTest, AMirrorJoinsThoughTheStreamIsAlwaysFull) {
+  ASSERT_NO_FATAL_FAILURE(MakeStream(8 * kMirrorRingBytesMin));
+  ASSERT_NO_FATAL_FAILURE(Link());
+  ASSERT_TRUE(Ok(mirror_.follower->Join(*mirror_.channel)));
+  uint64_t seed = 0;
+  for (size_t step = 0; !mirror_.follower->in_sync(); ++step) {
+    ASSERT_LT(step, 100'000U);
+    while (Change(kFirst, 20'000, seed)) ++seed;
+    ASSERT_NO_FATAL_FAILURE(Step());
+    if (feed_->asks_to_join()) feed_->Join();
+  }
+  ASSERT_NO_FATAL_FAILURE(Follow());
+  EXPECT_TRUE(PoolsAreEqual());
 }
 
 TEST_P(MirrorLinkTest, AMirrorIsInSyncWhenItHasStoredWhatCameBeforeItJoined) {
@@ -261,9 +296,8 @@ TEST_P(MirrorLinkTest, AMirrorIsInSyncWhenItHasStoredWhatCameBeforeItJoined) {
   ASSERT_TRUE(Ok(mirror_.follower->Join(*mirror_.channel)));
   ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm, 2));
   ASSERT_TRUE(Ok(TakeAtPrimary()));
+  feed_->Join();
   ASSERT_TRUE(Ok(feed_->Send()));
-  ASSERT_TRUE(feed_->may_join());
-  ASSERT_TRUE(Ok(feed_->Join()));
   ASSERT_TRUE(PumpUntil(client_, OpKind::kReceiveImm, 2));
   ASSERT_TRUE(Ok(TakeAtMirror()));
   EXPECT_FALSE(mirror_.follower->in_sync());
@@ -341,13 +375,21 @@ TEST_P(HostileMirrorTest, ItJoinsTwice) {
   ExpectBroken(HeardByPrimary(0), "a second time");
 }
 
+TEST_P(HostileMirrorTest, ItJoinsOnceMoreAfterItHasJoined) {
+  ASSERT_NO_FATAL_FAILURE(SendThree());
+  EXPECT_TRUE(Ok(HeardByPrimary(0)));
+  feed_->Join();
+  ASSERT_TRUE(Ok(feed_->Send()));
+  ExpectBroken(HeardByPrimary(0), "a second time");
+}
+
 TEST_P(HostileMirrorTest, ItBeginsInsideOfAnEntryOrBehindTheEnd) {
   ASSERT_TRUE(Change(kFirst, 100, 1));
   const auto units = static_cast<uint32_t>(journal::EntrySpace(100) / format::kMirrorUnit);
   for (const uint32_t start : {1U, units - 1, units + 1, UINT32_MAX}) {
     ASSERT_NO_FATAL_FAILURE(Link());
     ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm));
-    feed_.emplace(*stream_, *server_.channel, hello_.begin);
+    feed_.emplace(*stream_, *server_.channel, hello_);
     ExpectBroken(feed_->Take(start), "no entry");
     EXPECT_TRUE(Ok(feed_->Send()));
     Settle();
@@ -362,7 +404,7 @@ TEST_P(HostileMirrorTest, ItOffersAnotherRing) {
     ExpectBroken(TakeAtPrimary(), "no ring");
   }
   fabric::ChannelPair pair = Connect(Offer(client_, {}), Offer(server_, {}));
-  Feed feed(*stream_, *pair.server, kBegin);
+  Feed feed(*stream_, *pair.server, Feed::Hello(*stream_));
   ExpectBroken(feed.Take(0), "no ring");
 }
 
@@ -388,6 +430,31 @@ class HostilePrimaryTest : public HostileMirrorTest {
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, HostilePrimaryTest, testing::ValuesIn(fabric::RealWorlds()), fabric::KindName);
 
+TEST_P(HostilePrimaryTest, ItsStreamIsAtImpossiblePlaces) {
+  ASSERT_NO_FATAL_FAILURE(Link());
+  constexpr uint64_t kMost = format::kMirrorStreamBytesMax;
+  constexpr uint64_t kPlaces = uint64_t{1} << 63;
+  const format::MirrorHello hellos[] = {
+      {{}, 8, 16},
+      {{}, 16, 24},
+      {{}, 32, 16},
+      {{}, 0, kMost + 16},
+      {{}, kPlaces - 16, kPlaces},
+      {{}, 0, UINT64_MAX - 15},
+  };
+  for (const format::MirrorHello& hello : hellos) {
+    EXPECT_EQ(mirror_.follower->Start(*mirror_.channel, hello, hello.end).code(), Code::kInvalidArgument);
+  }
+  const format::MirrorHello sound{{}, 32, 64};
+  EXPECT_TRUE(format::IsSound(sound));
+  EXPECT_TRUE(format::IsSound({{}, 16, kMost + 16}));
+  EXPECT_TRUE(format::IsSound({{}, kPlaces - 32, kPlaces - 16}));
+  for (const Place from : {16, 40, 80}) {
+    const Status status = mirror_.follower->Start(*mirror_.channel, sound, from);
+    EXPECT_EQ(status.message(), "the primary has its stream from place 32 to 64, and not at " + std::to_string(from));
+  }
+}
+
 TEST_P(HostilePrimaryTest, ItPlacesMoreThanTheRingHolds) {
   ASSERT_NO_FATAL_FAILURE(Link());
   const auto all = static_cast<uint32_t>(kMirrorRingBytesMin / format::kMirrorUnit);
@@ -397,6 +464,21 @@ TEST_P(HostilePrimaryTest, ItPlacesMoreThanTheRingHolds) {
     ASSERT_NO_FATAL_FAILURE(Link());
     ExpectBroken(HeardByMirror(units), "room");
   }
+}
+
+// The primary does not know yet that the mirror has stored them.
+TEST_P(HostilePrimaryTest, ItPlacesMoreBeforeTheMirrorAnswers) {
+  ASSERT_NO_FATAL_FAILURE(Link());
+  const auto filler = Entry({0, 16, journal::EntryKind::kFiller, 0}, 32);
+  at_ = stream_->end();
+  ASSERT_TRUE(Ok(HearPiece(filler)));
+  const auto all = static_cast<uint32_t>(kMirrorRingBytesMin / format::kMirrorUnit);
+  ExpectBroken(HeardByMirror(all - 1), "room");
+  ASSERT_NO_FATAL_FAILURE(Link());
+  at_ = stream_->end();
+  ASSERT_TRUE(Ok(HearPiece(filler)));
+  ASSERT_TRUE(Ok(mirror_.follower->Answer(*mirror_.channel)));
+  EXPECT_TRUE(Ok(HeardByMirror(all)));
 }
 
 TEST_P(HostilePrimaryTest, ItSendsMorePiecesThanMayBeUnderWay) {
@@ -433,6 +515,27 @@ TEST_P(HostilePrimaryTest, ItSendsMalformedEntries) {
     EXPECT_EQ(mirror_.follower->stored(), stream_->end());
   }
   EXPECT_TRUE(PoolsAreEqual()) << "nothing is stored";
+}
+
+// Each of them alone would be refused or stored.
+TEST_P(HostilePrimaryTest, ItSendsAGoodEntryAfterABadOne) {
+  std::vector<std::byte> piece = Entry({kFirst - 8, 16, journal::EntryKind::kBytes, 0}, 64);
+  ASSERT_NO_FATAL_FAILURE(Link());
+  std::ranges::copy(Entry({kFirst, 16, journal::EntryKind::kBytes, 0}, 32), piece.begin() + 32);
+  at_ = stream_->end();
+  EXPECT_EQ(HearPiece(piece).code(), Code::kCorruption);
+  EXPECT_TRUE(PoolsAreEqual()) << "nothing is stored";
+}
+
+TEST(MirrorRingTest, ItsSizeIsAPowerOfTwoInItsBounds) {
+  for (const uint64_t bytes :
+       {format::kMirrorRingBytesMin, 2 * format::kMirrorRingBytesMin, format::kMirrorRingBytesMax}) {
+    EXPECT_TRUE(format::IsMirrorRingSize(bytes)) << bytes;
+  }
+  for (const uint64_t bytes : {uint64_t{0}, format::kMirrorRingBytesMin / 2, format::kMirrorRingBytesMin + 16,
+                               2 * format::kMirrorRingBytesMax}) {
+    EXPECT_FALSE(format::IsMirrorRingSize(bytes)) << bytes;
+  }
 }
 
 // The ring ends in the middle of the entry. The piece is longer than the longest entry.

@@ -34,9 +34,8 @@ class LinksTest : public MirrorFixture {
     options.timeout = kTimeout;
     options.clock = &clock_;
     options.tell = [this](std::string_view line) { told_.emplace_back(line); };
-    std::vector<std::unique_ptr<fabric::CompletionQueue>> queues;
-    queues.push_back(*server_.fabric->CreateQueue());
-    links_.emplace(*stream_, joined_, std::move(options), std::move(queues));
+    links_.emplace(*stream_, server_.memory.view(), joined_, std::move(options));
+    ASSERT_TRUE(Ok(links_->Serve(std::span(&server_.fabric, 1))));
   }
 
   // --- Mirrors
@@ -56,7 +55,7 @@ class LinksTest : public MirrorFixture {
     const auto incoming = NextIncoming();
     if (incoming == nullptr) return nullptr;
     fabric::Region* const of_primary[] = {server_.region.get()};
-    admitted_ = links_->Admit(*incoming, request, 0, of_primary, format::HelloReply{}, 3);
+    admitted_ = links_->Admit(*incoming, request, 0, of_primary, format::HelloReply{});
     if (!admitted_.ok()) {
       incoming->Reject({});
       mirrors_.push_back(std::move(mirror));
@@ -80,6 +79,7 @@ class LinksTest : public MirrorFixture {
   }
   // Its process dies.
   void Go(MirrorEnd* mirror) {
+    if (stuck_ == mirror) stuck_ = nullptr;
     std::erase_if(client_.events, [&](const fabric::Event& event) { return event.channel == mirror->channel.get(); });
     std::erase_if(mirrors_, [mirror](const auto& each) { return each.get() == mirror; });
     const size_t left = links_->size() - 1;
@@ -161,9 +161,11 @@ TEST_P(LinksTest, NothingIsHeldBeforeAMirrorJoins) {
   ASSERT_TRUE(Until([&] { return mirror->follower->stored() == stream_->end(); }));
   Rest();
   EXPECT_EQ(held(), kBegin) << "the mirror still copies";
+  EXPECT_TRUE(links_->awaits_first());
   ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
   ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
   EXPECT_TRUE(Until([&] { return mirror->follower->in_sync(); }));
+  EXPECT_FALSE(links_->awaits_first());
   EXPECT_EQ(Told("mirror 0000000000000007"), 1U);
   EXPECT_EQ(Told("shard 0: in sync"), 1U);
 }
@@ -208,6 +210,7 @@ TEST_P(LinksTest, TheShardStopsAfterATimeWithoutAMirrorUntilOneIsInSync) {
   EXPECT_FALSE(links_->stopped());
   Pass(kTimeout / 5);
   EXPECT_TRUE(links_->stopped());
+  EXPECT_TRUE(links_->awaits_first());
   EXPECT_EQ(held(), kBegin);
   MirrorEnd* const mirror = Come(7, kBegin);
   ASSERT_NE(mirror, nullptr);
@@ -228,6 +231,7 @@ TEST_P(LinksTest, TheShardGoesOnAloneAfterATimeUntilAMirrorJoins) {
   MirrorEnd* mirror = ComeAndJoin(7);
   ASSERT_NE(mirror, nullptr);
   Go(mirror);
+  EXPECT_FALSE(links_->awaits_first()) << "gets go on";
   ASSERT_TRUE(Change(kFirst, 100, 1));
   StepPrimary();
   EXPECT_EQ(held(), kBegin);
@@ -250,7 +254,7 @@ TEST_P(LinksTest, TheShardGoesOnAloneAfterATimeUntilAMirrorJoins) {
   EXPECT_EQ(held(), joined) << "from now on the mirror has to store it";
 }
 
-// What was answered alone stays answered, though the mirror has not stored it yet.
+// An answer that was given alone stays, though the mirror has not stored that yet.
 TEST_P(LinksTest, WhatIsHeldNeverBecomesLess) {
   Make({.goes_alone = true});
   ASSERT_TRUE(Change(kFirst, 100, 1));
@@ -298,7 +302,8 @@ TEST_P(LinksTest, TheMirrorOfAnotherShardKeepsOthersFromJoining) {
   EXPECT_FALSE(joined_.Join(9));
   EXPECT_TRUE(joined_.Join(7)) << "the same mirror, in another shard";
   joined_.Leave();
-  Go(mirror);
+  EXPECT_FALSE(joined_.Join(9));
+  links_->Close();
   EXPECT_TRUE(joined_.Join(9));
 }
 
@@ -316,6 +321,44 @@ TEST_P(LinksTest, TheStreamKeepsWhatTheSlowestNeeds) {
   Go(slow);
   Rest();
   EXPECT_EQ(stream_->released(), stream_->end());
+}
+
+// The copy that another mirror makes does not matter.
+TEST_P(LinksTest, TheStreamKeepsForAWhileWhatALostMirrorNeeds) {
+  Make();
+  MirrorEnd* mirror = ComeAndJoin(7);
+  MirrorEnd* const other = Come(8);
+  ASSERT_TRUE(mirror != nullptr && other != nullptr);
+  stuck_ = mirror;
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  Rest();
+  const Place from = mirror->follower->stored();
+  Go(mirror);
+  Rest();
+  EXPECT_EQ(stream_->released(), from);
+  mirror = ComeAndJoin(7, from);
+  ASSERT_NE(mirror, nullptr);
+  EXPECT_EQ(stream_->released(), stream_->end());
+
+  stuck_ = mirror;
+  ASSERT_TRUE(Change(kFirst, 100, 2));
+  Rest();
+  Go(mirror);
+  Pass(2 * kTimeout);
+  Rest();
+  EXPECT_EQ(stream_->released(), stream_->end()) << "it was gone for too long";
+}
+
+TEST_P(LinksTest, AMirrorThatComesAgainTakesThePlaceOfItsOldLink) {
+  Make();
+  MirrorEnd* const old = ComeAndJoin(7);
+  ASSERT_NE(old, nullptr);
+  MirrorEnd* const mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  EXPECT_EQ(links_->size(), 1U);
+  EXPECT_EQ(Told("gone: it has come again"), 1U);
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  EXPECT_TRUE(Until([&] { return held() == stream_->end() && mirror->follower->stored() == stream_->end(); }));
 }
 
 TEST_P(LinksTest, TooManyMirrorsAreRefused) {
@@ -346,6 +389,19 @@ TEST_P(LinksTest, ALateMirrorIsGoneAfterATime) {
   EXPECT_TRUE(links_->stopped());
   stuck_ = nullptr;
   EXPECT_TRUE(joined_.Join(8)) << "it has left";
+}
+
+TEST_P(LinksTest, AMirrorThatHadNothingToDoForLongIsNotLate) {
+  Make();
+  MirrorEnd* const mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  links_->Look();
+  clock_.now += 10 * kTimeout;  // The shard sleeps.
+  stuck_ = mirror;
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  Rest();
+  links_->Look();
+  EXPECT_EQ(links_->size(), 1U);
 }
 
 TEST_P(LinksTest, AMirrorThatStoresAPieceNowAndThenStays) {
@@ -435,7 +491,9 @@ TEST_P(LinksTest, AMirrorThatBreaksTheRulesIsGone) {
   fabric::WorkRequest work;
   work.kind = OpKind::kWriteImm;
   work.imm = 1000;
-  ASSERT_TRUE(fabric::Post(*mirror->channel, work).ok());
+  const fabric::WorkRequest twice[] = {work, work};
+  ASSERT_TRUE(mirror->channel->Post(twice).ok());
+  for (int i = 0; i < 100; ++i) world_->Advance();  // Both come at once.
   ASSERT_TRUE(Until([&] { return links_->size() == 1; }));
   EXPECT_EQ(Told("gone: the mirror broke the protocol: it says that it has stored more than was sent"), 1U);
   mirror->follower.reset();
@@ -450,6 +508,32 @@ TEST_P(LinksTest, AMirrorThatSendsBytesIsGone) {
   ASSERT_TRUE(fabric::Post(*mirror->channel, fabric::Send(client_, 0, 10)).ok());
   ASSERT_TRUE(Until([&] { return links_->size() == 0; }));
   EXPECT_EQ(Told("it sends a message of bytes"), 1U);
+}
+
+// --- Waiting for all
+
+TEST_P(LinksTest, AwaitHeldWaitsForTheMirror) {
+  LinksOptions options;
+  options.wait = [this](std::span<fabric::CompletionQueue* const> queues) {
+    EXPECT_EQ(queues.size(), 1U);
+    world_->Advance();
+    client_.Poll();
+    StepMirrors();
+  };
+  Make(std::move(options));
+  ASSERT_NE(ComeAndJoin(7), nullptr);
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  EXPECT_TRUE(Ok(links_->AwaitHeld()));
+  EXPECT_EQ(held(), stream_->end());
+}
+
+TEST_P(LinksTest, AwaitHeldEndsWhenTheShardStops) {
+  LinksOptions options;
+  options.wait = [this](std::span<fabric::CompletionQueue* const> /*queues*/) { clock_.now += kTimeout / 10; };
+  Make(std::move(options));
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  EXPECT_EQ(links_->AwaitHeld().code(), Code::kUnavailable);
+  EXPECT_TRUE(links_->stopped());
 }
 
 }  // namespace

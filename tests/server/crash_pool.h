@@ -101,6 +101,8 @@ class CrashPool final : public nvm::Pool {
   [[nodiscard]] bool IsDurable(uint64_t offset, uint64_t size) const {
     return std::memcmp(bytes_.data() + offset, std::as_bytes(std::span(durable_)).data() + offset, size) == 0;
   }
+  // All that was flushed was fenced since.
+  [[nodiscard]] bool is_fenced() const { return pending_.empty(); }
   // Returns true if the disk of a pool with a journal will get more bytes there.
   [[nodiscard]] bool WillWrite(uint64_t offset, uint64_t size) const {
     return streams_ != nullptr && streams_->WillWrite(offset, size);

@@ -42,6 +42,16 @@ TEST(FlushTest, APowerSafePoolIsAlwaysFlushed) {
   EXPECT_EQ(ChooseFlush(FlushChoice::kReadAfterWrite, Durability::kPowerSafe, nic), FlushMethod::kReadAfterWrite);
 }
 
+TEST(FlushTest, APoolWithMirrorsIsFlushedByItsServerOnEveryMedium) {
+  for (const Durability durability : {Durability::kVolatile, Durability::kProcessSafe, Durability::kPowerSafe}) {
+    for (const FlushChoice choice : kChoices) {
+      for (const bool nic : {false, true}) {
+        EXPECT_EQ(ChooseFlush(choice, durability, CapabilitiesOf(nic), true), FlushMethod::kServerFlush);
+      }
+    }
+  }
+}
+
 TEST(FlushTest, HeaderTellsTheFlushMethodOfItsValue) {
   Store store;
   store.SetFlush(1, FlushMethod::kReadAfterWrite);

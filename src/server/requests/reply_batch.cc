@@ -21,7 +21,7 @@ using format::Reply;
 
 void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome, Undone undone) {
   if (holds_later_ && undone != Undone::kMayBe && nvm_.failed()) [[unlikely]]
-    return AddReply(asked, kind, id, OfFailedMedium(nvm_.error_number()), Undone::kMayBe);
+    return AddReply(asked, kind, id, OfFailedMedium(nvm_), Undone::kMayBe);
   activity_.CountAnswer(kind, outcome.code);
   activity_.CountRequest(asked.session.fabric);
   Reply reply{};
@@ -51,7 +51,7 @@ size_t ReplyBatch::AddHeld(uint64_t held) {
 
 // A client that asked for the time learns it all the same.
 size_t ReplyBatch::AddFailed() {
-  const Outcome failed = OfFailedMedium(nvm_.error_number());
+  const Outcome failed = OfFailedMedium(nvm_);
   return waiting_.ReleaseAll([&](const Asked& asked, uint8_t kind) {
     if (kind != 0) {
       const auto memory = std::span(asked.session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply));

@@ -142,7 +142,7 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
 
 // (J5) A chunk may be given back: that needs no answer of the medium.
 Served RequestHandler::Refuse(const Asked& asked, const Request& request) {
-  Outcome outcome = OfFailedMedium(versions_.medium_error_number());
+  Outcome outcome = OfFailedMedium(versions_.nvm());
   if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
     versions_.delegating().GiveBack(request.head, format::LogAddress(request.address), request.version,
                                     asked.session.id);

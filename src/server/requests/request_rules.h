@@ -8,6 +8,7 @@
 #include "erda/status.h"
 #include "format/geometry.h"
 #include "format/messages.h"
+#include "nvm/writer.h"
 #include "server/sessions/session.h"
 #include "server/versions/outcome.h"
 
@@ -16,9 +17,10 @@ namespace erda::server {
 // Returns true if the shard may keep the request until there is room in the log. A delegated put has its space already.
 // If it waited, its client would keep its chunk, and that may prevent the room that the put waits for.
 [[nodiscard]] bool MayWait(const format::Request& request);
-// Returns the outcome of each request whose answer would have to wait for a medium that has failed with this error.
-[[nodiscard]] inline Outcome OfFailedMedium(int error_number) {
-  return {Code::kUnavailable, format::Reason::kJournal, {}, 0, {}, 0, static_cast<uint64_t>(error_number)};
+// Returns the outcome of each request whose answer would have to wait for the pool's medium, which has failed.
+[[nodiscard]] inline Outcome OfFailedMedium(const nvm::Writer& nvm) {
+  const format::Reason reason = nvm.lacks_mirror() ? format::Reason::kNoMirror : format::Reason::kJournal;
+  return {Code::kUnavailable, reason, {}, 0, {}, 0, static_cast<uint64_t>(nvm.error_number())};
 }
 // Whether a power cut may undo what a reply tells.
 enum class Undone : uint8_t {

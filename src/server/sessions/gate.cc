@@ -168,7 +168,8 @@ format::HelloRefusal Refusal(Code code, std::string_view message) {
   return refusal;
 }
 
-std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards, const TellEvent& tell) {
+std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards, const TellEvent& tell,
+                           bool mirrored) {
   Guest guest;
   HelloRequest& hello = guest.hello;
   const auto refuse = [&](Code code, std::string_view message) {
@@ -198,10 +199,10 @@ std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shar
     if (!verdict.admission) return refuse(verdict.refusal.code(), verdict.refusal.message());
     guest.admission = *std::move(verdict.admission);
   }
-  if (hello.role == format::Role::kMirror) {
+  if (hello.role == format::Role::kMirror && !mirrored) {
     return refuse(Code::kInvalidArgument, "the pool of this server takes no mirrors");
   }
-  if (hello.role != format::Role::kClient) {
+  if (hello.role != format::Role::kMirror && hello.role != format::Role::kClient) {
     return refuse(Code::kInvalidArgument, "the peer has a role that this server does not know");
   }
   if (hello.shard >= shards) return refuse(Code::kInvalidArgument, "there is no such shard");

@@ -112,6 +112,8 @@ struct Guest {
 // Checks a client that asks to connect. Returns nullopt after it has refused the client with a reason, or has asked it
 // for a proof. If `gate` is null, every client that speaks the protocol may connect. `tell` hears of each refusal and
 // its reason, but not of a question for a proof.
-std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards, const TellEvent& tell = {});
+// `mirrored`: mirrors may connect, too.
+std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards, const TellEvent& tell = {},
+                           bool mirrored = false);
 
 }  // namespace erda::server

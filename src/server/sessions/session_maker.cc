@@ -10,6 +10,15 @@ namespace erda::server {
 
 using fabric::Access;
 
+namespace {
+
+// REQUIRES: all other fields of the reply are set.
+void Prove(const Admission& admission, format::HelloReply* reply) {
+  if (!admission.secret.empty()) reply->proof = format::ServerProof(admission.secret, admission.nonce, *reply);
+}
+
+}  // namespace
+
 SessionMaker::SessionMaker(FormattedPool& pool, std::span<const Port> ports, const ShardOptions& options)
     : pool_(pool), ports_(ports.begin(), ports.end()), options_(options) {}
 
@@ -94,25 +103,36 @@ Status SessionMaker::GiveStaging(Session& session) const {
   return {};
 }
 
-format::HelloReply SessionMaker::Greeting(const Session& session, const Admission& admission) const {
+format::HelloReply SessionMaker::CommonGreeting() const {
   format::HelloReply reply{};
   reply.time = options_.time->Micros();
   reply.magic = format::kHelloMagic;
   reply.protocol_version = format::kProtocolVersion;
-  reply.flush_method = static_cast<uint8_t>(session.flush_method);
   reply.pool_uuid = pool_.superblock().uuid;
   reply.server_id = options_.server_id;
+  reply.durability = static_cast<uint8_t>(pool_.pool().vouched());
+  reply.geometry = pool_.geometry();
+  reply.hash_seed = pool_.superblock().hash_seed;
+  return reply;
+}
+
+format::HelloReply SessionMaker::GreetingForMirror(const Admission& admission) const {
+  format::HelloReply reply = CommonGreeting();
+  Prove(admission, &reply);
+  return reply;
+}
+
+format::HelloReply SessionMaker::Greeting(const Session& session, const Admission& admission) const {
+  format::HelloReply reply = CommonGreeting();
+  reply.flush_method = static_cast<uint8_t>(session.flush_method);
   reply.slots = session.slots;
   reply.slot_bytes = options_.slot_bytes;
-  reply.durability = static_cast<uint8_t>(pool_.pool().vouched());
   reply.placing = static_cast<uint8_t>(session.writable         ? format::Placing::kPool
                                        : session.windowed()     ? format::Placing::kWindow
                                        : session.staging_region ? format::Placing::kStaging
                                                                 : format::Placing::kNone);
   reply.read_only = session.read_only ? 1 : 0;
-  reply.geometry = pool_.geometry();
-  reply.hash_seed = pool_.superblock().hash_seed;
-  if (!admission.secret.empty()) reply.proof = format::ServerProof(admission.secret, admission.nonce, reply);
+  Prove(admission, &reply);
   return reply;
 }
 

@@ -31,6 +31,10 @@ class SessionMaker {
   // Lets the client in: the session gets its channel.
   Status Accept(fabric::Incoming& incoming, const Admission& admission, Session& session) const;
 
+  // Returns what a mirror that comes by this port may Read, and how the server greets it.
+  [[nodiscard]] fabric::Region& OfferForMirror(size_t port) const { return *ports_[port].pool_regions.readable; }
+  [[nodiscard]] format::HelloReply GreetingForMirror(const Admission& admission) const;
+
   [[nodiscard]] std::span<const Port> ports() const { return ports_; }
   // Returns how many bytes are registered at all ports, without the memory of the sessions. Includes the pool if
   // `with_pool`.
@@ -42,6 +46,8 @@ class SessionMaker {
   [[nodiscard]] bool MayWritePool(fabric::PeerUser user) const;
   Status GiveRequestMemory(Session& session) const;
   Status GiveStaging(Session& session) const;
+  // Returns the part of a greeting that the pool and the server give.
+  [[nodiscard]] format::HelloReply CommonGreeting() const;
   [[nodiscard]] format::HelloReply Greeting(const Session& session, const Admission& admission) const;
 
   FormattedPool& pool_;

@@ -28,13 +28,23 @@ void Sessions::Open(std::unique_ptr<fabric::Incoming> incoming, const format::He
                     const Admission& admission) {
   const size_t own = admission.read_only ? maker_.ports()[port].for_readers.value_or(port) : port;
   const Status status = LetIn(*incoming, hello, own, admission);
-  if (status.ok()) return;
+  if (!status.ok()) Refuse(*incoming, hello, port, status);
+}
+
+void Sessions::OpenMirror(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
+                          const Admission& admission, mirror::Links& links) {
+  fabric::Region* const offer[] = {&maker_.OfferForMirror(port)};
+  const Status status = links.Admit(*incoming, hello, port, offer, maker_.GreetingForMirror(admission));
+  if (!status.ok()) Refuse(*incoming, hello, port, status);
+}
+
+void Sessions::Refuse(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port, const Status& why) {
   CountRefused(fabric_of_port_[port]);
-  if (tell_ && status.code() != Code::kUnavailable) {  // a client that has left already did nothing wrong
-    tell_(NameOfClient(hello.client_id, incoming->peer_name()) + ", shard " + std::to_string(shard_) +
-          ": refused: " + std::string(status.message()));
+  if (tell_ && why.code() != Code::kUnavailable) {  // a client that has left already did nothing wrong
+    tell_(NameOfClient(hello.client_id, incoming.peer_name()) + ", shard " + std::to_string(shard_) +
+          ": refused: " + std::string(why.message()));
   }
-  incoming->Reject(BytesOf(Refusal(status.code(), status.message())));
+  incoming.Reject(BytesOf(Refusal(why.code(), why.message())));
 }
 
 Status Sessions::LetIn(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port,

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "mirror/links.h"
 #include "server/control/activity.h"
 #include "server/control/counters.h"
 #include "server/sessions/events.h"
@@ -32,6 +33,10 @@ class Sessions {
   // Opens a session for the peer that came by the port, or refuses the peer with a message.
   void Open(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
             const Admission& admission);
+  // Lets a mirror in, or refuses it with a message.
+  void OpenMirror(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
+                  const Admission& admission, mirror::Links& links);
+  void Refuse(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port, const Status& why);
   // Notes that the session's channel is up.
   void Connect(Session& session);
   // Requires: a session with this number exists.

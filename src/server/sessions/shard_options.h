@@ -7,6 +7,7 @@
 #include "base/server_time.h"
 #include "erda/server.h"
 #include "format/hello.h"
+#include "mirror/primary_pool.h"
 #include "server/control/expiry_clock.h"
 
 namespace erda::server {
@@ -25,6 +26,7 @@ struct ShardOptions {
   const ServerTime* time = &ServerTime::OfThisMachine();
   uint64_t note_ahead = ExpiryClock::kNoteAhead;  // milliseconds
   const Clock* clock = &SteadyClock::Instance();  // measures how long requests take
+  mirror::PrimaryPool* mirrored = nullptr;        // the pool, if it has mirrors
 };
 
 }  // namespace erda::server

@@ -84,7 +84,7 @@ class Versions {
   [[nodiscard]] bool holds_later() const { return settling_.holds_later(); }
   [[nodiscard]] bool awaits_hold() const { return settling_.awaits_hold(); }
   [[nodiscard]] bool medium_failed() const { return nvm_.failed(); }
-  [[nodiscard]] int medium_error_number() const { return nvm_.error_number(); }
+  [[nodiscard]] const nvm::Writer& nvm() const { return nvm_; }
   // Serves a report that the key's newest version is not whole (TakingBack::Report).
   void Report(std::string_view key, uint64_t key_hash) { taking_back_.Report(PublishPuts(), key, key_hash); }
   // Calls visit(head, address, from, to, in_chunk) for each place that holds its region of the log. A client may still
