@@ -20,7 +20,8 @@
 
 namespace erda::format {
 
-// The registered memory that the mirror offers to the primary: its ring, for Writes.
+// The registered memory that the mirror offers to the primary: its ring, for Writes. The primary offers its pool, as
+// kPoolRegion, for the Reads of a copy.
 inline constexpr uint32_t kMirrorRingRegion = 0;
 // The size of a ring is a power of two, so that an entry never stands in two places of it more than once.
 inline constexpr uint64_t kMirrorRingBytesMin = 256 << 10;
