@@ -20,7 +20,8 @@
 
 namespace erda::format {
 
-// The registered memory that the mirror offers to the primary: its ring, for Writes.
+// The registered memory that the mirror offers to the primary: its ring, for Writes. The primary offers its pool, as
+// kPoolRegion, for the Reads of a copy.
 inline constexpr uint32_t kMirrorRingRegion = 0;
 // The size of a ring is a multiple of the unit, so an entry's header never goes around its end. It is at least twice
 // the longest entry, so an entry goes around it once at most.

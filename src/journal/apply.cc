@@ -31,19 +31,6 @@ constexpr size_t kPiecesMax = 1024;  // Of one call: IOV_MAX of Linux.
 
 Status Malformed() { return {Code::kCorruption, "a part of a stream has a malformed entry"}; }
 
-// Stores bytes, and each aligned word of them at once: neither a reader nor a power cut sees a part of a word.
-void StoreWords(uint64_t offset, std::span<const std::byte> bytes, nvm::Writer& writer) {
-  constexpr uint64_t kWord = sizeof(uint64_t);
-  const uint64_t before = std::min(AlignUp(offset, kWord) - offset, bytes.size());
-  writer.Write(offset, bytes.first(before));
-  offset += before;
-  bytes = bytes.subspan(before);
-  for (; bytes.size() >= kWord; offset += kWord, bytes = bytes.subspan(kWord)) {
-    writer.Store64(offset, LoadAs<uint64_t>(bytes));
-  }
-  writer.Write(offset, bytes);
-}
-
 // A range of the file and its bytes. Null: zeroes.
 struct Range {
   uint64_t offset = 0;
@@ -214,7 +201,7 @@ Status ApplyToPool(std::span<const std::byte> stream, nvm::Writer& writer, uint6
     // Pairs with the fence of the shard: the bytes that follow it lead to bytes before it.
     if (entry.fenced && !Planted(Flaw::kAppliesUnfenced)) writer.Fence();
     if (entry.kind == EntryKind::kZeroes) return writer.ZeroOut(entry.offset, entry.size);
-    StoreWords(entry.offset, entry.bytes, writer);
+    writer.WriteWords(entry.offset, entry.bytes);
     writer.Flush(entry.offset, entry.size);
   });
   if (!whole || !allowed) return Malformed();

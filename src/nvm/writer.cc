@@ -16,6 +16,16 @@ constexpr std::array<std::byte, 4096> kZeroes{};
 
 }  // namespace
 
+void Writer::WriteWords(uint64_t offset, std::span<const std::byte> from) {
+  constexpr uint64_t kWord = sizeof(uint64_t);
+  const uint64_t before = std::min(AlignUp(offset, kWord) - offset, from.size());
+  Write(offset, from.first(before));
+  offset += before;
+  from = from.subspan(before);
+  for (; from.size() >= kWord; offset += kWord, from = from.subspan(kWord)) Store64(offset, LoadAs<uint64_t>(from));
+  Write(offset, from);
+}
+
 void Writer::ZeroOut(uint64_t offset, uint64_t size) {
   for (uint64_t at = offset, end = offset + size; at < end;) {
     const uint64_t part = std::min(kZeroes.size() - at % kZeroes.size(), end - at);

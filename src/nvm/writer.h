@@ -32,6 +32,9 @@ class Writer {
     counters_.bytes += from.size();
   }
 
+  // Does the same, and stores each aligned word at once: neither a reader nor a power cut sees a part of a word.
+  void WriteWords(uint64_t offset, std::span<const std::byte> from);
+
   // Stores zeroes over bytes that are not zero, and flushes all of the range. Bytes that are already zero may be so in
   // the caches only, by an earlier process.
   void ZeroOut(uint64_t offset, uint64_t size);

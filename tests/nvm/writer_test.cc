@@ -40,6 +40,22 @@ TEST_F(WriterTest, TheLastByteOfThePoolCanBeWritten) {
   EXPECT_EQ(pool_->bytes().back(), std::byte{'z'});
 }
 
+TEST_F(WriterTest, WordsAreWrittenFromAnyByteToAnyOther) {
+  Writer writer(*pool_);
+  const std::string text = "0123456789abcdefghijklmnop";
+  for (uint64_t from = 0; from < 9; ++from) {
+    for (uint64_t size = 0; size <= text.size(); ++size) {
+      writer.Write(0, AsBytes(std::string(64, '.')));
+      const uint64_t before = writer.counters().bytes;
+      writer.WriteWords(16 + from, AsBytes(text).first(size));
+      std::string expected(64, '.');
+      expected.replace(16 + from, size, text, 0, size);
+      EXPECT_EQ(AsString(writer.Bytes(0, 64)), expected);
+      EXPECT_EQ(writer.counters().bytes - before, size);
+    }
+  }
+}
+
 TEST_F(WriterTest, ZeroingStoresOnlyOverOtherBytes) {
   Writer writer(*pool_);
   const std::string text(3 * 4096, 'x');
