@@ -51,8 +51,7 @@ Links::Links(journal::Stream& stream, MemoryView memory, JoinedMirror& joined, L
       joined_mirror_(joined),
       options_(std::move(options)),
       memory_(memory),
-      held_(options_.sync ? stream.released() : stream.end()),
-      waiting_since_(options_.clock->Now()) {}
+      held_(options_.sync ? stream.released() : stream.end()) {}
 
 Status Links::Serve(std::span<fabric::Fabric* const> fabrics) {
   for (fabric::Fabric* const fabric : fabrics) {
@@ -75,12 +74,13 @@ void Links::Close() {
 
 Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& request, size_t fabric,
                     std::span<fabric::Region* const> offer, const format::HelloReply& hello) {
-  if (links_.size() >= kLinksMax) {
-    return {Code::kResourceExhausted, "the server takes " + std::to_string(kLinksMax) + " mirrors, and has as many"};
-  }
   // A mirror that comes again has lost its link. The primary may not know that yet.
   for (const auto& old : links_) {
     if (old->id == request.client_id) End(*old, {Code::kUnavailable, "it has come again"});
+  }
+  Settle();
+  if (links_.size() >= kLinksMax) {
+    return {Code::kResourceExhausted, "the server takes " + std::to_string(kLinksMax) + " mirrors, and has as many"};
   }
   auto link = std::make_unique<Link>();
   link->id = request.client_id;
@@ -103,11 +103,14 @@ void Links::End(Link& link, const Status& why) {
 
 void Links::RemoveEnded() {
   if (joined_ != nullptr && joined_->ended) {
-    kept_ = joined_->feed->stored();
+    // A mirror that joins, and is gone before it is in sync, changes nothing.
+    if (state_ == State::kJoined) {
+      kept_ = joined_->feed->stored();
+      state_ = State::kWaiting;
+      waiting_since_ = options_.clock->Now();
+    }
     joined_ = nullptr;
     joined_mirror_.Leave();
-    state_ = State::kWaiting;
-    waiting_since_ = options_.clock->Now();
   }
   std::erase_if(links_, [](const std::unique_ptr<Link>& link) { return link->ended; });
 }
@@ -180,12 +183,13 @@ void Links::Settle() {
   Place held = held_.load(std::memory_order_relaxed);
   if (joined_ != nullptr) {
     const Feed& feed = *joined_->feed;
-    held = std::max(held, feed.stored());
     if (state_ != State::kJoined && feed.stored() >= *feed.joined_at()) {
       state_ = State::kJoined;
       began_ = true;
       Tell(*joined_, "in sync");
     }
+    // Before that it may not be promoted, whatever it has stored.
+    if (state_ == State::kJoined) held = std::max(held, feed.stored());
   } else if (!options_.sync || alone()) {
     held = stream_.end();
   }
@@ -209,8 +213,11 @@ void Links::Look() {
     }
   }
   Settle();
-  if (!options_.sync || state_ != State::kWaiting || now - waiting_since_ < options_.timeout) return;
+  if (!options_.sync || state_ != State::kWaiting) return;
+  if (!waiting_since_) waiting_since_ = now;
+  if (now - *waiting_since_ < options_.timeout) return;
   state_ = options_.goes_alone ? State::kAlone : State::kStopped;
+  began_ |= options_.goes_alone;
   Settle();
 }
 

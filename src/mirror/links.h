@@ -79,8 +79,11 @@ class Links {
   void Close();
   // Returns true if the shard has to Look now and then.
   [[nodiscard]] bool awaits_mirror() const {
-    return (options_.sync && state_ == State::kWaiting) ||
-           std::ranges::any_of(links_, [](const auto& link) { return link->feed->is_late(); });
+    if (options_.sync && state_ == State::kWaiting) return true;
+    return std::ranges::any_of(links_, [this](const auto& link) {
+      // Another shard may keep it from joining, and does not tell when that ends.
+      return link->feed->is_late() || (options_.sync && joined_ == nullptr && link->feed->asks_to_join());
+    });
   }
   // Lets a mirror in, by the fabric of that number. It may read the offered regions. Its private data is `hello`, and
   // what the stream's MirrorHello says.
@@ -103,7 +106,7 @@ class Links {
   [[nodiscard]] const std::atomic<journal::Place>& held() const { return held_; }
   // No client may be served yet. Before a mirror has joined, a get could return what recovery has settled, and the
   // mirror may lack that.
-  [[nodiscard]] bool awaits_first() const { return options_.sync && !began_ && !alone(); }
+  [[nodiscard]] bool awaits_first() const { return options_.sync && !began_; }
   // The shard has no mirror in sync, and answers nothing that would wait for one.
   [[nodiscard]] bool stopped() const { return state_ == State::kStopped; }
   // All is held, without a mirror.
@@ -148,8 +151,8 @@ class Links {
   std::vector<fabric::CompletionQueue*> queues_;  // By fabric.
   std::atomic<journal::Place> held_;
   State state_ = State::kWaiting;
-  bool began_ = false;         // A mirror was in sync.
-  Nanoseconds waiting_since_;  // While it is kWaiting.
+  bool began_ = false;                        // A mirror was in sync, or the shard has gone on alone.
+  std::optional<Nanoseconds> waiting_since_;  // While it is kWaiting: its first Look.
   std::vector<std::unique_ptr<Link>> links_;
   Link* joined_ = nullptr;
   // The joined mirror is gone, and may come back at this place. The stream keeps its bytes until the timeout.

@@ -105,7 +105,7 @@ class LinksTest : public MirrorFixture {
       EXPECT_TRUE(Ok((*mirror)->follower->Take(event.imm)));
     }
     for (const auto& mirror : mirrors_) {
-      if (!mirror->follower || mirror.get() == stuck_) continue;
+      if (!mirror->follower || mirror.get() == stuck_ || mirror.get() == other_stuck_) continue;
       EXPECT_TRUE(Ok(mirror->StoreAll()));
     }
   }
@@ -143,7 +143,9 @@ class LinksTest : public MirrorFixture {
   JoinedMirror joined_;
   std::vector<std::string> told_;
   std::vector<std::unique_ptr<MirrorEnd>> mirrors_;
-  MirrorEnd* stuck_ = nullptr;  // It takes what comes, and stores nothing.
+  // These take what comes, and store nothing.
+  MirrorEnd* stuck_ = nullptr;
+  MirrorEnd* other_stuck_ = nullptr;
   Status admitted_;
   std::optional<Links> links_;
 };
@@ -289,6 +291,68 @@ TEST_P(LinksTest, OneMirrorJoinsAndAnotherOneWhenItIsGone) {
   EXPECT_TRUE(Until([&] { return held() == stream_->end(); }));
 }
 
+// The first mirror says in its superblock that it is in sync, and lacks what the second one has.
+TEST_P(LinksTest, NothingMoreIsHeldBeforeTheNextMirrorIsInSync) {
+  Make();
+  MirrorEnd* const first = ComeAndJoin(7);
+  MirrorEnd* const second = Come(8);
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  ASSERT_TRUE(Ok(second->follower->Join(*second->channel)));
+  const Place before = held();
+  stuck_ = first;
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  ASSERT_TRUE(Until([&] { return second->follower->stored() == stream_->end(); }));
+  Rest();
+  other_stuck_ = second;
+  ASSERT_TRUE(Change(kFirst, 100, 2));
+  Rest();
+  Go(first);
+  Rest();
+  EXPECT_EQ(held(), before);
+  other_stuck_ = nullptr;
+  EXPECT_TRUE(Until([&] { return held() == stream_->end() && second->follower->in_sync(); }));
+}
+
+TEST_P(LinksTest, AMirrorThatJoinsAndIsGoneBeforeItIsInSyncChangesNothing) {
+  Make();
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  Pass(2 * kTimeout);
+  ASSERT_TRUE(links_->stopped());
+  MirrorEnd* const mirror = Come(7, kBegin);
+  ASSERT_NE(mirror, nullptr);
+  stuck_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  Rest();
+  Go(mirror);
+  EXPECT_TRUE(links_->stopped());
+  EXPECT_TRUE(joined_.Join(8)) << "it has left";
+}
+
+TEST_P(LinksTest, TheTimeWithoutAMirrorBeginsWithTheFirstLook) {
+  Make();
+  clock_.now += 10 * kTimeout;  // A recovery.
+  links_->Look();
+  EXPECT_FALSE(links_->stopped());
+  clock_.now += 2 * kTimeout;
+  links_->Look();
+  EXPECT_TRUE(links_->stopped());
+}
+
+TEST_P(LinksTest, AShardThatWentOnAloneServesClientsAlsoWhileAMirrorJoins) {
+  Make({.goes_alone = true});
+  EXPECT_TRUE(links_->awaits_first());
+  Pass(2 * kTimeout);
+  EXPECT_FALSE(links_->awaits_first());
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  MirrorEnd* const mirror = Come(7, kBegin);
+  ASSERT_NE(mirror, nullptr);
+  stuck_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  Rest();
+  EXPECT_FALSE(links_->alone());
+  EXPECT_FALSE(links_->awaits_first());
+}
+
 TEST_P(LinksTest, TheMirrorOfAnotherShardKeepsOthersFromJoining) {
   Make();
   ASSERT_TRUE(joined_.Join(9)) << "of another shard";
@@ -297,6 +361,8 @@ TEST_P(LinksTest, TheMirrorOfAnotherShardKeepsOthersFromJoining) {
   ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
   Rest();
   EXPECT_FALSE(mirror->follower->in_sync());
+  Pass(2 * kTimeout);
+  EXPECT_TRUE(links_->awaits_mirror()) << "nobody wakes the shard when that one leaves";
   joined_.Leave();
   EXPECT_TRUE(Until([&] { return mirror->follower->in_sync(); }));
   EXPECT_FALSE(joined_.Join(9));
@@ -366,6 +432,8 @@ TEST_P(LinksTest, TooManyMirrorsAreRefused) {
   for (uint64_t id = 1; id <= Links::kLinksMax; ++id) ASSERT_NE(Come(id), nullptr);
   EXPECT_EQ(Come(100), nullptr);
   EXPECT_EQ(admitted_.code(), Code::kResourceExhausted);
+  EXPECT_EQ(links_->size(), Links::kLinksMax);
+  EXPECT_NE(Come(3), nullptr) << "it comes again";
   EXPECT_EQ(links_->size(), Links::kLinksMax);
 }
 

@@ -95,6 +95,7 @@ class MirroredShardTest : public testing::Test {
     links.timeout = kMirrorTimeout;
     links.clock = &network_;
     links.wait = [this](std::span<fabric::CompletionQueue* const> /*queues*/) {
+      EXPECT_TRUE(nvm_->is_fenced()) << "the shard has sent pieces, and waits in the middle of a step";
       if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::milliseconds(1));
       if (!mirror_) return;
       if (++waits_ % 100 == 0) mirror_->stuck = false;
