@@ -88,7 +88,7 @@ Status Feed::Start(uint64_t bytes) {
   const auto offered = channel_.peer_regions();
   if (offered.size() <= format::kMirrorRingRegion ||
       !format::IsMirrorRingSize(offered[format::kMirrorRingRegion].size)) {
-    return Breach("the mirror", "it offers no ring of a size that can be");
+    return Breach("the mirror", "it offers no ring of a possible size");
   }
   const uint64_t all = hello_.end - hello_.begin;
   // A new mirror begins at the end.

@@ -56,7 +56,7 @@ Status Follower::Join(fabric::Channel& channel) {
 Status Follower::Take(uint32_t imm) {
   if (imm == kMirrorJoin) {
     if (!asked_to_join_ || joined_at_)
-      return Breach("the primary", "it lets the mirror join, which did not ask for that");
+      return Breach("the primary", "it lets the mirror join, though the mirror did not ask for that");
     joined_at_ = received_;
     return {};
   }

@@ -13,18 +13,20 @@
 namespace erda::client {
 namespace {
 
-// Returns the client's status for a reply of a shard whose journal's disk has failed.
-Status OfFailedJournal(uint64_t number) {
+// Returns the client's status for a reply that says kUnavailable for this reason.
+Status OfReply(format::Reason reason, uint64_t number = 0) {
   HandFabric fabric;
   const auto queue = fabric.CreateQueue();
   EXPECT_TRUE(queue.ok());
   const Link link(fabric, **queue, "hand:server", 3, 1);
   format::Reply reply{};
   reply.code = static_cast<uint8_t>(Code::kUnavailable);
-  reply.reason = static_cast<uint8_t>(format::Reason::kJournal);
+  reply.reason = static_cast<uint8_t>(reason);
   reply.number = number;
   return StatusOf(link, reply);
 }
+
+Status OfFailedJournal(uint64_t number) { return OfReply(format::Reason::kJournal, number); }
 
 TEST(ReplyStatusTest, FailureOfTheJournalNamesTheErrorOfTheDisk) {
   const Status status = OfFailedJournal(EIO);
@@ -37,14 +39,7 @@ TEST(ReplyStatusTest, FailureOfTheJournalNamesTheErrorOfTheDisk) {
 }
 
 TEST(ReplyStatusTest, AShardWithoutItsMirrorSaysSo) {
-  HandFabric fabric;
-  const auto queue = fabric.CreateQueue();
-  ASSERT_TRUE(queue.ok());
-  const Link link(fabric, **queue, "hand:server", 3, 0);
-  format::Reply reply{};
-  reply.code = static_cast<uint8_t>(Code::kUnavailable);
-  reply.reason = static_cast<uint8_t>(format::Reason::kNoMirror);
-  EXPECT_EQ(StatusOf(link, reply).ToString(),
+  EXPECT_EQ(OfReply(format::Reason::kNoMirror).ToString(),
             "unavailable: hand:server: shard 3 has no mirror in sync, and takes no changes before it has one. A change "
             "that waited for the mirror may still take effect");
 }
