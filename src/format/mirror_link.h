@@ -8,6 +8,7 @@
 //                       n: the Writes of this message have placed n more units in the ring, a piece
 //   mirror to primary   at first: the stream goes on n units after MirrorHello::begin
 //                       0: the mirror asks to join
+//                       0 again: the mirror is in sync in all shards, and its superblock says so
 //                       n: the mirror has stored n more units, which is the end of a piece
 #pragma once
 
@@ -32,9 +33,10 @@ constexpr bool IsMirrorRingSize(uint64_t bytes) {
 }
 
 inline constexpr uint64_t kMirrorUnit = 16;
-inline constexpr uint32_t kMirrorJoin = 0;
-// The most pieces under way: sent, and not answered. Of each end's messages, these and one to join may not be taken
-// yet. An end may not know of the last messages that its peer has taken, up to half the depth.
+inline constexpr uint32_t kMirrorWord = 0;
+// The most pieces under way: sent, and not answered. Of each end's messages, these and one that is 0 may not be taken
+// yet. (The mirror says the second 0 after the primary has taken the first one.) An end may not know of the last
+// messages that its peer has taken, up to half the depth.
 inline constexpr uint32_t kMirrorPiecesMax = 32;
 inline constexpr uint32_t kMirrorMessageDepth = 2 * (kMirrorPiecesMax + 1);
 // The most bytes that a stream keeps. A message of the mirror tells a place by its distance.

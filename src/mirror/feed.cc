@@ -11,9 +11,9 @@ namespace erda::mirror {
 
 using fabric::OpKind;
 using fabric::WorkRequest;
-using format::kMirrorJoin;
 using format::kMirrorPiecesMax;
 using format::kMirrorUnit;
+using format::kMirrorWord;
 using journal::Place;
 
 namespace {
@@ -70,11 +70,7 @@ format::MirrorHello Feed::Hello(const journal::Stream& stream) {
 Status Feed::Take(uint32_t imm) {
   const uint64_t bytes = uint64_t{imm} * kMirrorUnit;
   if (ring_bytes_ == 0) return Start(bytes);
-  if (imm == kMirrorJoin) {
-    if (wants_to_join_) return Breach("the mirror", "it asks to join a second time");
-    wants_to_join_ = true;
-    return {};
-  }
+  if (imm == kMirrorWord) return TakeWord();
   if (bytes > sent_ - stored_) return Breach("the mirror", "it says that it has stored more than was sent");
   const Place stored = stored_ + bytes;
   while (!ends_.empty() && ends_.front() <= stored) {
@@ -82,6 +78,18 @@ Status Feed::Take(uint32_t imm) {
     ends_.pop_front();
   }
   return stored_ == stored ? Status() : Breach("the mirror", "what it has stored ends inside of a piece");
+}
+
+Status Feed::TakeWord() {
+  if (!wants_to_join_) {
+    wants_to_join_ = true;
+    return {};
+  }
+  if (!told_) return Breach("the mirror", "it asks to join a second time");
+  if (stored_ < *joined_at_) return Breach("the mirror", "it says too soon that it is in sync");
+  if (in_sync_) return Breach("the mirror", "it says twice that it is in sync");
+  in_sync_ = true;
+  return {};
 }
 
 Status Feed::Start(uint64_t bytes) {
@@ -141,7 +149,7 @@ void Feed::Join() { joined_at_ = stream_.end(); }
 
 Status Feed::TellJoined() {
   told_ = true;
-  return channel_.Post(PieceWrites(ring_bytes_).FinishWith(kMirrorJoin));
+  return channel_.Post(PieceWrites(ring_bytes_).FinishWith(kMirrorWord));
 }
 
 }  // namespace erda::mirror

@@ -38,8 +38,7 @@ class Feed {
   // Sends what the stream has, as far as the mirror's ring has room. Call it after each Take, and when the stream has
   // grown. REQUIRES: the channel is connected, and the stream's memory is registered.
   Status Send();
-  // Lets the mirror join. It is in sync when it has stored joined_at(), the present end of the stream. The next Sends
-  // tell it. REQUIRES: asks_to_join().
+  // Lets the mirror join at the present end of the stream. The next Sends tell it. REQUIRES: asks_to_join().
   void Join();
 
   // The mirror has stored the stream up to here. The link needs the bytes after it.
@@ -48,7 +47,9 @@ class Feed {
   [[nodiscard]] bool is_late() const { return ring_bytes_ == 0 || sent_ != stored_; }
   // Returns true if the mirror asks to join, and has not joined.
   [[nodiscard]] bool asks_to_join() const { return wants_to_join_ && !joined_at_; }
-  [[nodiscard]] std::optional<journal::Place> joined_at() const { return joined_at_; }
+  // Returns true if the mirror has said that it is in sync. So it has stored all that came before it joined, in all
+  // shards, and its superblock says so.
+  [[nodiscard]] bool in_sync() const { return in_sync_; }
 
  private:
   Status Start(uint64_t bytes);
@@ -56,6 +57,8 @@ class Feed {
   [[nodiscard]] journal::Place NextEnd() const;
   Status SendPiece(journal::Place end);
   Status TellJoined();
+  // The mirror asks to join, or says that it is in sync.
+  Status TakeWord();
 
   const journal::Stream& stream_;
   fabric::Channel& channel_;
@@ -67,6 +70,7 @@ class Feed {
   bool wants_to_join_ = false;
   std::optional<journal::Place> joined_at_;
   bool told_ = false;  // The mirror, that it has joined.
+  bool in_sync_ = false;
 };
 
 }  // namespace erda::mirror

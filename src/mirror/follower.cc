@@ -11,8 +11,8 @@
 
 namespace erda::mirror {
 
-using format::kMirrorJoin;
 using format::kMirrorUnit;
+using format::kMirrorWord;
 using journal::Place;
 
 Follower::Follower(std::span<const std::byte> ring, nvm::Writer& writer)
@@ -48,13 +48,15 @@ Status Follower::Answer(fabric::Channel& channel) {
 }
 
 Status Follower::Join(fabric::Channel& channel) {
-  if (auto status = Say(channel, kMirrorJoin); !status.ok()) return status;
+  if (auto status = Say(channel, kMirrorWord); !status.ok()) return status;
   asked_to_join_ = true;
   return {};
 }
 
+Status Follower::SayInSync(fabric::Channel& channel) { return Say(channel, kMirrorWord); }
+
 Status Follower::Take(uint32_t imm) {
-  if (imm == kMirrorJoin) {
+  if (imm == kMirrorWord) {
     if (!asked_to_join_ || joined_at_)
       return Breach("the primary", "it lets the mirror join, though the mirror did not ask for that");
     joined_at_ = received_;

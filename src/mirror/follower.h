@@ -41,12 +41,16 @@ class Follower {
   Status Answer(fabric::Channel& channel);
   // Asks to join. REQUIRES: the link has started, and Join was not called before.
   Status Join(fabric::Channel& channel);
+  // Says that the mirror is in sync. REQUIRES: this follower has answered all that it has stored. Each follower of the
+  // mirror has_joined() on its present link. The mirror's superblock says that it is in sync, and keeps that over a
+  // power cut ("says-before-its-superblock" and "in-sync-with-one-shard" of tests/model/joining_model.py).
+  Status SayInSync(fabric::Channel& channel);
 
   [[nodiscard]] bool has_piece() const { return !pieces_.empty(); }
   [[nodiscard]] journal::Place received() const { return received_; }
   [[nodiscard]] journal::Place stored() const { return stored_; }
-  // The mirror has all that the primary answers, unless the link has ended since.
-  [[nodiscard]] bool in_sync() const { return joined_at_ && stored_ >= *joined_at_; }
+  // The mirror has joined, and has stored all that came before. The shard will answer only what the mirror has stored.
+  [[nodiscard]] bool has_joined() const { return joined_at_ && stored_ >= *joined_at_; }
 
  private:
   Status Say(fabric::Channel& channel, uint64_t bytes);

@@ -27,28 +27,13 @@ static_assert(sizeof(Greeting) <= fabric::kAcceptDataMax);
 
 }  // namespace
 
-// --- The mirror that has joined
-
-bool JoinedMirror::Join(uint64_t id) {
-  const std::lock_guard lock(mutex_);
-  if (shards_ > 0 && id_ != id) return false;
-  id_ = id;
-  ++shards_;
-  return true;
-}
-
-void JoinedMirror::Leave() {
-  const std::lock_guard lock(mutex_);
-  --shards_;
-}
-
 // --- Links that begin and end
 
 void WaitShortly(std::span<fabric::CompletionQueue* const> queues) { fabric::WaitAny(queues, kLookAgain); }
 
-Links::Links(journal::Stream& stream, MemoryView memory, JoinedMirror& joined, LinksOptions options)
+Links::Links(journal::Stream& stream, MemoryView memory, Membership& membership, LinksOptions options)
     : stream_(stream),
-      joined_mirror_(joined),
+      membership_(membership),
       options_(std::move(options)),
       memory_(memory),
       held_(options_.sync ? stream.released() : stream.end()) {}
@@ -74,6 +59,7 @@ void Links::Close() {
 
 Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& request, size_t fabric,
                     std::span<fabric::Region* const> offer, const format::HelloReply& hello) {
+  if (request.client_id == 0) return {Code::kInvalidArgument, "a mirror needs an id that is not 0"};
   // A mirror that comes again has lost its link. The primary may not know that yet.
   for (const auto& old : links_) {
     if (old->id == request.client_id) End(*old, {Code::kUnavailable, "it has come again"});
@@ -102,17 +88,20 @@ void Links::End(Link& link, const Status& why) {
 }
 
 void Links::RemoveEnded() {
-  if (joined_ != nullptr && joined_->ended) {
-    // A mirror that joins, and is gone before it is in sync, changes nothing.
-    if (state_ == State::kJoined) {
-      kept_ = joined_->feed->stored();
-      state_ = State::kWaiting;
-      waiting_since_ = options_.clock->Now();
-    }
-    joined_ = nullptr;
-    joined_mirror_.Leave();
-  }
+  if (joined_ != nullptr && joined_->ended) LeaveJoined();
   std::erase_if(links_, [](const std::unique_ptr<Link>& link) { return link->ended; });
+}
+
+void Links::LeaveJoined() {
+  if (in_sync()) kept_ = joined_->feed->stored();
+  // A mirror may be in sync before the shard has heard that, and not know that its link is lost. So a shard that was
+  // alone waits before it is alone again.
+  if (in_sync() || options_.goes_alone) {
+    state_ = State::kWaiting;
+    waiting_since_ = options_.clock->Now();
+    lost_ = joined_->id;
+  }
+  joined_ = nullptr;
 }
 
 void Links::Tell(const Link& link, std::string_view what) const {
@@ -147,7 +136,9 @@ void Links::Take(const fabric::Completion& completion) {
     case OpKind::kReceiveImm: {
       const Place before = link.feed->stored();
       if (auto status = link.feed->Take(completion.imm); !status.ok()) return End(link, status);
-      link.progresses |= link.feed->stored() != before;
+      if (link.feed->stored() == before) return;
+      link.progresses = true;
+      if (&link == joined_ && !in_sync()) membership_.Progress();
       return;
     }
     case OpKind::kReceive:
@@ -168,12 +159,27 @@ void Links::Send() {
 
 void Links::SendTo(Link& link) {
   Feed& feed = *link.feed;
-  link.progresses |= !feed.is_late();
-  if (options_.sync && joined_ == nullptr && feed.asks_to_join() && joined_mirror_.Join(link.id)) {
-    joined_ = &link;
-    feed.Join();
-  }
-  if (auto status = feed.Send(); !status.ok()) End(link, status);
+  const bool was_late = feed.is_late();
+  if (options_.sync && feed.asks_to_join()) [[unlikely]]
+    LetJoin(link);
+  if (auto status = feed.Send(); !status.ok()) return End(link, status);
+  link.progresses |= !was_late && feed.is_late();
+}
+
+void Links::LetJoin(Link& link) {
+  EndGivenUp();
+  if (joined_ != nullptr) return;
+  const Status status = membership_.Join(link.id);
+  if (status.code() == Code::kConflict) return;  // It asks for as long as its link lasts.
+  if (!status.ok()) return End(link, status);
+  joined_ = &link;
+  link.feed->Join();
+}
+
+void Links::EndGivenUp() {
+  if (joined_ == nullptr || membership_.Counts(joined_->id)) return;
+  End(*joined_, {Code::kUnavailable, "another shard goes on without it"});
+  LeaveJoined();
 }
 
 // --- What is held, and what the stream keeps
@@ -183,7 +189,7 @@ void Links::Settle() {
   Place held = held_.load(std::memory_order_relaxed);
   if (joined_ != nullptr) {
     const Feed& feed = *joined_->feed;
-    if (state_ != State::kJoined && feed.stored() >= *feed.joined_at()) {
+    if (state_ != State::kJoined && feed.in_sync()) {
       state_ = State::kJoined;
       began_ = true;
       Tell(*joined_, "in sync");
@@ -203,21 +209,31 @@ void Links::Settle() {
   if (needed > stream_.released()) stream_.Release(needed);
 }
 
+// A mirror that joins may have stored all of this shard. Then it waits until it has stored all of the others.
+bool Links::MakesProgress(Link& link) {
+  if (std::exchange(link.progresses, false)) return true;
+  if (!link.connected || link.feed->is_late()) return false;
+  return &link != joined_ || in_sync() || membership_.progress() != progress_;
+}
+
 void Links::Look() {
   const Nanoseconds now = options_.clock->Now();
   for (const auto& link : links_) {
-    if (std::exchange(link->progresses, false) || (link->connected && !link->feed->is_late())) {
+    if (MakesProgress(*link)) {
       link->progress = now;
     } else if (now - link->progress >= options_.timeout) {
       End(*link, {Code::kUnavailable, "it has stored nothing for too long"});
     }
   }
+  progress_ = membership_.progress();
+  EndGivenUp();
   Settle();
   if (!options_.sync || state_ != State::kWaiting) return;
   if (!waiting_since_) waiting_since_ = now;
   if (now - *waiting_since_ < options_.timeout) return;
   state_ = options_.goes_alone ? State::kAlone : State::kStopped;
   began_ |= options_.goes_alone;
+  membership_.GiveUp(lost_);
   Settle();
 }
 
@@ -237,6 +253,7 @@ Status Links::AwaitHeld() {
 }
 
 void Links::Turn() {
+  if (admit_) admit_();
   Send();
   if (Poll() == 0) {
     options_.wait(queues_);

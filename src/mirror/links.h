@@ -1,9 +1,9 @@
 // The primary's links of one shard (docs/mirror.md, "The link", "When one of them is gone"). Mirrors come and go. They
 // get the shard's stream, and say how much of it they have.
 //
-// One mirror at a time may join, the same one in all shards. The shard may answer all that this mirror has stored: that
-// is held. Without a mirror that has joined, nothing more becomes held. After a time the shard then goes on alone, or
-// stops to answer: the operator chooses.
+// One mirror may join, the same one in all shards (membership.h). Once it is in sync, the shard may answer all that it
+// has stored: that is held. Without a mirror that is in sync, nothing more becomes held. After a time the shard then
+// goes on alone, or stops to answer: the operator chooses.
 //
 // The stream keeps what one of the links still needs. If it runs out of room for that, the shard waits. A link that
 // makes no progress meanwhile ends.
@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,29 +30,17 @@
 #include "journal/place.h"
 #include "journal/stream.h"
 #include "mirror/feed.h"
+#include "mirror/membership.h"
 
 namespace erda::mirror {
-
-// The mirror that has joined, for all shards of a primary. Any shard's thread calls it.
-class JoinedMirror {
- public:
-  // Returns true if the mirror of this id may join one more shard: no other one has joined a shard.
-  [[nodiscard]] bool Join(uint64_t id);
-  // REQUIRES: the mirror has joined one more shard than it has left.
-  void Leave();
-
- private:
-  std::mutex mutex_;  // Mirrors join and leave rarely.
-  uint64_t id_ = 0;
-  uint32_t shards_ = 0;
-};
 
 void WaitShortly(std::span<fabric::CompletionQueue* const> queues);
 
 struct LinksOptions {
   bool sync = true;         // Answers wait for a mirror. If false, no mirror joins, and all is held at once.
   bool goes_alone = false;  // Without a mirror that has joined. If false, the shard stops to answer.
-  // After this time without a mirror that has joined. A mirror that makes no progress for so long is gone.
+  // After this time without a mirror that is in sync. A mirror that makes no progress for so long is gone. With
+  // `goes_alone`, a mirror that has lost a link must notice it sooner.
   Nanoseconds timeout = std::chrono::seconds(1);
   const Clock* clock = &SteadyClock::Instance();
   // Returns when one of the queues may have something, and soon in any case.
@@ -62,13 +49,13 @@ struct LinksOptions {
 };
 
 // Owns the links, and what they use of each fabric. Belongs to the shard's thread. REQUIRES: the stream, its memory and
-// `joined` outlive it.
+// the membership outlive it.
 class Links {
  public:
   // A mirror that makes a copy has a link beside the one that has joined.
   static constexpr size_t kLinksMax = 8;
 
-  Links(journal::Stream& stream, MemoryView memory, JoinedMirror& joined, LinksOptions options);
+  Links(journal::Stream& stream, MemoryView memory, Membership& membership, LinksOptions options);
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
   ~Links() { Close(); }
@@ -79,10 +66,10 @@ class Links {
   void Close();
   // Returns true if the shard has to Look now and then.
   [[nodiscard]] bool awaits_mirror() const {
-    if (options_.sync && state_ == State::kWaiting) return true;
+    if (options_.sync && (state_ == State::kWaiting || (joined_ != nullptr && state_ != State::kJoined))) return true;
     return std::ranges::any_of(links_, [this](const auto& link) {
-      // Another shard may keep it from joining, and does not tell when that ends.
-      return link->feed->is_late() || (options_.sync && joined_ == nullptr && link->feed->asks_to_join());
+      // Another mirror may keep it from joining. Another shard may give that one up, and does not tell.
+      return link->feed->is_late() || (options_.sync && link->feed->asks_to_join());
     });
   }
   // Lets a mirror in, by the fabric of that number. It may read the offered regions. Its private data is `hello`, and
@@ -97,6 +84,9 @@ class Links {
   // Looks at the clock. Ends a link that has made no progress for too long. Without a mirror that has joined, the shard
   // may go on alone now, or stop.
   void Look();
+  // `admit` calls Admit for mirrors that have come. AwaitRoom and AwaitHeld call it, since a mirror that comes again
+  // may be what they wait for.
+  void OnWait(std::function<void()> admit) { admit_ = std::move(admit); }
   // Sends and polls until the stream may have more room. Calls Look. REQUIRES: as for Send.
   void AwaitRoom();
   // Waits until all of the stream is held. Returns kUnavailable if the shard stops meanwhile. REQUIRES: as for Send.
@@ -109,6 +99,8 @@ class Links {
   [[nodiscard]] bool awaits_first() const { return options_.sync && !began_; }
   // The shard has no mirror in sync, and answers nothing that would wait for one.
   [[nodiscard]] bool stopped() const { return state_ == State::kStopped; }
+  // A mirror is in sync: what is held grows by what it stores.
+  [[nodiscard]] bool in_sync() const { return state_ == State::kJoined; }
   // All is held, without a mirror.
   [[nodiscard]] bool alone() const { return state_ == State::kAlone && joined_ == nullptr; }
   [[nodiscard]] size_t size() const { return links_.size(); }
@@ -130,21 +122,27 @@ class Links {
     std::unique_ptr<fabric::Region> stream;  // Its memory.
     std::unique_ptr<fabric::CompletionQueue> queue;
   };
-  // Without a mirror that has joined: for a short time, or for longer.
+  // A mirror is in sync. Or none is: for a short time, or for longer.
   enum class State : uint8_t { kJoined, kWaiting, kAlone, kStopped };
 
   void Take(const fabric::Completion& completion);
   // Sends and polls; waits if nothing has come. Calls Look.
   void Turn();
   void SendTo(Link& link);
+  void LetJoin(Link& link);
+  // The links of a mirror that another shard has given up.
+  void EndGivenUp();
+  [[nodiscard]] bool MakesProgress(Link& link);
   void End(Link& link, const Status& why);
   // Removes the links that have ended, and brings held() and the stream's room up to date.
   void Settle();
   void RemoveEnded();
+  // Its link has ended.
+  void LeaveJoined();
   void Tell(const Link& link, std::string_view what) const;
 
   journal::Stream& stream_;
-  JoinedMirror& joined_mirror_;
+  Membership& membership_;
   const LinksOptions options_;
   const MemoryView memory_;
   std::vector<Port> ports_;                       // By fabric.
@@ -153,8 +151,11 @@ class Links {
   State state_ = State::kWaiting;
   bool began_ = false;                        // A mirror was in sync, or the shard has gone on alone.
   std::optional<Nanoseconds> waiting_since_;  // While it is kWaiting: its first Look.
+  uint64_t lost_ = 0;                         // The mirror for which it waits; 0: any.
   std::vector<std::unique_ptr<Link>> links_;
   Link* joined_ = nullptr;
+  uint64_t progress_ = 0;  // Of the membership, at the last Look.
+  std::function<void()> admit_;
   // The joined mirror is gone, and may come back at this place. The stream keeps its bytes until the timeout.
   std::optional<journal::Place> kept_;
   std::array<fabric::Completion, 16> completions_;

@@ -9,7 +9,7 @@ namespace erda::mirror {
 
 Result<std::unique_ptr<PrimaryPool>> PrimaryPool::Make(std::unique_ptr<nvm::Pool> pool, const journal::Uuid& uuid,
                                                        uint32_t shards, const PrimaryOptions& options) {
-  std::unique_ptr<PrimaryPool> primary(new PrimaryPool(std::move(pool)));
+  std::unique_ptr<PrimaryPool> primary(new PrimaryPool(std::move(pool), options));
   for (uint32_t number = 0; number < shards; ++number) {
     if (auto status = primary->MakeShard(uuid, number, options); !status.ok()) return status;
   }
@@ -17,8 +17,11 @@ Result<std::unique_ptr<PrimaryPool>> PrimaryPool::Make(std::unique_ptr<nvm::Pool
 }
 
 // Its medium is the pool, so it fails with that alone.
-PrimaryPool::PrimaryPool(std::unique_ptr<nvm::Pool> pool)
-    : pool_(std::move(pool)), writer_(*pool_), health_([] {}, [](const Status& /*status*/) {}) {
+PrimaryPool::PrimaryPool(std::unique_ptr<nvm::Pool> pool, const PrimaryOptions& options)
+    : pool_(std::move(pool)),
+      writer_(*pool_),
+      health_([] {}, [](const Status& /*status*/) {}),
+      membership_(options.named, options.keep) {
   bytes_ = pool_->view().bytes.first(pool_->size());
   durability_ = pool_->durability();
   write_latency_ = pool_->write_latency();
@@ -39,7 +42,7 @@ Status PrimaryPool::MakeShard(const journal::Uuid& uuid, uint32_t number, const 
   auto stream = journal::Stream::Format(shard->memory.bytes(), uuid, number, 0, life);
   if (!stream.ok()) return stream.status();
   shard->stream = std::make_unique<journal::Stream>(*stream);
-  shard->links = std::make_unique<Links>(*shard->stream, shard->memory.view(), joined_, options.links);
+  shard->links = std::make_unique<Links>(*shard->stream, shard->memory.view(), membership_, options.links);
   Links& links = *shard->links;
   shard->pool =
       std::make_unique<ShardPool>(*pool_, *shard->stream,

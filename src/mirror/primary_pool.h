@@ -17,6 +17,7 @@
 #include "journal/health.h"
 #include "journal/stream.h"
 #include "mirror/links.h"
+#include "mirror/membership.h"
 #include "nvm/pool.h"
 #include "nvm/writer.h"
 
@@ -25,6 +26,10 @@ namespace erda::mirror {
 struct PrimaryOptions {
   uint64_t stream_bytes = 64 << 20;  // Of each shard's stream: one by Stream::IsCapacity.
   LinksOptions links;
+  // The mirror that counts by the superblock, and how to change that. Only a primary that stops without its mirror has
+  // them.
+  uint64_t named = 0;
+  Membership::Keep keep = {};
 };
 
 // Each shard's thread uses its own part. REQUIRES: the fabrics of the links outlive it.
@@ -70,7 +75,7 @@ class PrimaryPool final : public nvm::Pool {
     std::unique_ptr<ShardPool> pool;
   };
 
-  explicit PrimaryPool(std::unique_ptr<nvm::Pool> pool);
+  PrimaryPool(std::unique_ptr<nvm::Pool> pool, const PrimaryOptions& options);
   Status MakeShard(const journal::Uuid& uuid, uint32_t number, const PrimaryOptions& options);
   void FlushRange(const std::byte* begin, size_t size) override {
     writer_.Flush(static_cast<uint64_t>(begin - bytes_.data()), size);
@@ -80,7 +85,7 @@ class PrimaryPool final : public nvm::Pool {
   const std::unique_ptr<nvm::Pool> pool_;
   nvm::Writer writer_;  // For write-backs alone.
   journal::Health health_;
-  JoinedMirror joined_;
+  Membership membership_;
   std::vector<std::unique_ptr<Shard>> shards_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/bytes.h"
@@ -102,6 +103,7 @@ void ShardThread::Run() {
   for (const auto& queue : queues_) queues.push_back(queue.get());
   if (mirror::Links* const links = shard_->links(); links != nullptr) {
     queues.insert(queues.end(), links->queues().begin(), links->queues().end());
+    links->OnWait([this] { AdmitMirrors(); });
   }
   WaitSteps steps;
   TidyTimer tidy;
@@ -217,6 +219,22 @@ void ShardThread::Clean() {
       (void)::poll(&event, 1, PollMilliseconds(next_tick - now));
       cleaner_event_.Drain();
     });
+  }
+}
+
+// The shard waits for a mirror, in the middle of a request. Clients wait meanwhile.
+void ShardThread::AdmitMirrors() {
+  if (!was_told_.load(std::memory_order_relaxed)) return;
+  std::deque<Newcomer> mirrors;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto others = std::ranges::stable_partition(
+        newcomers_, [](const Newcomer& each) { return each.hello.role != format::Role::kMirror; });
+    std::ranges::move(others, std::back_inserter(mirrors));
+    newcomers_.erase(others.begin(), others.end());
+  }
+  for (Newcomer& mirror : mirrors) {
+    shard_->Admit(std::move(mirror.incoming), mirror.hello, mirror.port, mirror.admission);
   }
 }
 

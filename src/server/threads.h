@@ -63,6 +63,7 @@ class ShardThread {
   void TellAwaitedTime(bool woke);
   void Clean();
   size_t AdmitNewcomers();
+  void AdmitMirrors();
   void Tell();
 
   const std::vector<std::unique_ptr<fabric::CompletionQueue>> queues_;

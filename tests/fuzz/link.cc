@@ -88,6 +88,7 @@ class HostilePrimary {
           joins_ = true;
           return End(follower_->Join(channel_));
         }
+        if (action.small % 16 == 1 && follower_->has_joined()) return End(follower_->SayInSync(channel_));
         return End(follower_->Answer(channel_));
     }
   }

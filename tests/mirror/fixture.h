@@ -43,6 +43,7 @@ struct MirrorEnd {
   // The link begins, over a channel that is connected.
   Status Begin(const format::MirrorHello& hello, std::optional<journal::Place> from = std::nullopt) {
     follower.emplace(ring.bytes(), writer);
+    said_in_sync = false;
     return follower->Start(*channel, hello, from.value_or(hello.end));
   }
   // Stores all that has come, and answers.
@@ -51,6 +52,11 @@ struct MirrorEnd {
       if (auto status = follower->Store(); !status.ok()) return status;
     }
     return follower->Answer(*channel);
+  }
+  // Says so once, when it has joined this shard. (The tests' primary has one.)
+  Status SayInSync() {
+    if (!follower->has_joined() || std::exchange(said_in_sync, true)) return {};
+    return follower->SayInSync(*channel);
   }
   void Unlink() {
     follower.reset();
@@ -64,6 +70,7 @@ struct MirrorEnd {
   std::unique_ptr<fabric::Region> region;
   std::unique_ptr<fabric::Channel> channel;
   std::optional<Follower> follower;
+  bool said_in_sync = false;
 };
 
 // The primary is the end that accepts, and its pool is `image_`.

@@ -261,15 +261,22 @@ TEST_P(MirrorLinkTest, AMirrorJoinsAfterAllThatTheStreamHas) {
   ASSERT_TRUE(Ok(TakeAtPrimary()));
   ASSERT_TRUE(feed_->asks_to_join());
   feed_->Join();
+  const Place joined_at = stream_->end();
   EXPECT_FALSE(feed_->asks_to_join());
-  EXPECT_EQ(feed_->joined_at(), stream_->end());
   ASSERT_TRUE(Change(kFirst, 8, 99)) << "after it has joined";
-  for (size_t step = 0; !mirror_.follower->in_sync(); ++step) {
+  for (size_t step = 0; !mirror_.follower->has_joined(); ++step) {
     ASSERT_LT(step, world_->patience());
-    ASSERT_LE(mirror_.follower->stored(), *feed_->joined_at()) << "it is told as soon as it has what came before";
+    ASSERT_LE(mirror_.follower->stored(), joined_at) << "it is told as soon as it has what came before";
     ASSERT_NO_FATAL_FAILURE(Step());
   }
-  EXPECT_GE(mirror_.follower->stored(), *feed_->joined_at());
+  EXPECT_GE(mirror_.follower->stored(), joined_at);
+  EXPECT_FALSE(feed_->in_sync());
+  ASSERT_TRUE(Ok(mirror_.follower->Answer(*mirror_.channel)));
+  ASSERT_TRUE(Ok(mirror_.follower->SayInSync(*mirror_.channel)));
+  for (size_t step = 0; !feed_->in_sync(); ++step) {
+    ASSERT_LT(step, world_->patience());
+    ASSERT_NO_FATAL_FAILURE(Step());
+  }
   ASSERT_NO_FATAL_FAILURE(Follow());
   EXPECT_TRUE(PoolsAreEqual());
 }
@@ -280,7 +287,7 @@ TEST_P(MirrorLinkTest, AMirrorJoinsThoughTheStreamIsAlwaysFull) {
   ASSERT_NO_FATAL_FAILURE(Link());
   ASSERT_TRUE(Ok(mirror_.follower->Join(*mirror_.channel)));
   uint64_t seed = 0;
-  for (size_t step = 0; !mirror_.follower->in_sync(); ++step) {
+  for (size_t step = 0; !mirror_.follower->has_joined(); ++step) {
     ASSERT_LT(step, 100'000U);
     while (Change(kFirst, 20'000, seed)) ++seed;
     ASSERT_NO_FATAL_FAILURE(Step());
@@ -290,7 +297,7 @@ TEST_P(MirrorLinkTest, AMirrorJoinsThoughTheStreamIsAlwaysFull) {
   EXPECT_TRUE(PoolsAreEqual());
 }
 
-TEST_P(MirrorLinkTest, AMirrorIsInSyncWhenItHasStoredWhatCameBeforeItJoined) {
+TEST_P(MirrorLinkTest, AMirrorHasJoinedWhenItHasStoredWhatCameBefore) {
   ASSERT_NO_FATAL_FAILURE(Link());
   ASSERT_TRUE(Change(kFirst, 100, 1));
   ASSERT_TRUE(Ok(mirror_.follower->Join(*mirror_.channel)));
@@ -300,9 +307,9 @@ TEST_P(MirrorLinkTest, AMirrorIsInSyncWhenItHasStoredWhatCameBeforeItJoined) {
   ASSERT_TRUE(Ok(feed_->Send()));
   ASSERT_TRUE(PumpUntil(client_, OpKind::kReceiveImm, 2));
   ASSERT_TRUE(Ok(TakeAtMirror()));
-  EXPECT_FALSE(mirror_.follower->in_sync());
+  EXPECT_FALSE(mirror_.follower->has_joined());
   ASSERT_TRUE(Ok(mirror_.follower->Store()));
-  EXPECT_TRUE(mirror_.follower->in_sync());
+  EXPECT_TRUE(mirror_.follower->has_joined());
 }
 
 // --- A lost link
@@ -375,12 +382,33 @@ TEST_P(HostileMirrorTest, ItJoinsTwice) {
   ExpectBroken(HeardByPrimary(0), "a second time");
 }
 
-TEST_P(HostileMirrorTest, ItJoinsOnceMoreAfterItHasJoined) {
+TEST_P(HostileMirrorTest, ItIsInSyncBeforeItHasHeardThatItHasJoined) {
+  ASSERT_NO_FATAL_FAILURE(SendThree());
+  EXPECT_TRUE(Ok(HeardByPrimary(0)));
+  EXPECT_TRUE(Ok(HeardByPrimary(3 + 4 + 5)));
+  feed_->Join();
+  ExpectBroken(HeardByPrimary(0), "a second time");
+}
+
+TEST_P(HostileMirrorTest, ItIsInSyncBeforeItHasStoredWhatCameBeforeItJoined) {
   ASSERT_NO_FATAL_FAILURE(SendThree());
   EXPECT_TRUE(Ok(HeardByPrimary(0)));
   feed_->Join();
   ASSERT_TRUE(Ok(feed_->Send()));
-  ExpectBroken(HeardByPrimary(0), "a second time");
+  EXPECT_TRUE(Ok(HeardByPrimary(3 + 4)));
+  ExpectBroken(HeardByPrimary(0), "too soon");
+  EXPECT_FALSE(feed_->in_sync());
+}
+
+TEST_P(HostileMirrorTest, ItIsInSyncTwice) {
+  ASSERT_NO_FATAL_FAILURE(SendThree());
+  EXPECT_TRUE(Ok(HeardByPrimary(0)));
+  feed_->Join();
+  ASSERT_TRUE(Ok(feed_->Send()));
+  EXPECT_TRUE(Ok(HeardByPrimary(3 + 4 + 5)));
+  EXPECT_TRUE(Ok(HeardByPrimary(0)));
+  EXPECT_TRUE(feed_->in_sync());
+  ExpectBroken(HeardByPrimary(0), "twice");
 }
 
 TEST_P(HostileMirrorTest, ItBeginsInsideOfAnEntryOrBehindTheEnd) {

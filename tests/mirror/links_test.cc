@@ -34,7 +34,12 @@ class LinksTest : public MirrorFixture {
     options.timeout = kTimeout;
     options.clock = &clock_;
     options.tell = [this](std::string_view line) { told_.emplace_back(line); };
-    links_.emplace(*stream_, server_.memory.view(), joined_, std::move(options));
+    const auto keep = [this](uint64_t id) {
+      kept_.push_back(id);
+      return keeps_;
+    };
+    membership_.emplace(named_, options.goes_alone ? Membership::Keep() : keep);
+    links_.emplace(*stream_, server_.memory.view(), *membership_, std::move(options));
     ASSERT_TRUE(Ok(links_->Serve(std::span(&server_.fabric, 1))));
   }
 
@@ -74,7 +79,7 @@ class LinksTest : public MirrorFixture {
     MirrorEnd* const mirror = Come(id, from);
     if (mirror == nullptr) return nullptr;
     EXPECT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
-    EXPECT_TRUE(Until([&] { return mirror->follower->in_sync() && !links_->stopped() && held() == stream_->end(); }));
+    EXPECT_TRUE(Until([&] { return links_->in_sync() && held() == stream_->end(); }));
     return mirror;
   }
   // Its process dies.
@@ -107,6 +112,8 @@ class LinksTest : public MirrorFixture {
     for (const auto& mirror : mirrors_) {
       if (!mirror->follower || mirror.get() == stuck_ || mirror.get() == other_stuck_) continue;
       EXPECT_TRUE(Ok(mirror->StoreAll()));
+      if (mirror.get() == silent_) continue;
+      EXPECT_TRUE(Ok(mirror->SayInSync()));
     }
   }
   void Step() {
@@ -140,12 +147,16 @@ class LinksTest : public MirrorFixture {
   }
 
   HandClock clock_;
-  JoinedMirror joined_;
+  uint64_t named_ = 0;
+  Status keeps_;  // Of the superblock's write.
+  std::vector<uint64_t> kept_;
+  std::optional<Membership> membership_;
   std::vector<std::string> told_;
   std::vector<std::unique_ptr<MirrorEnd>> mirrors_;
   // These take what comes, and store nothing.
   MirrorEnd* stuck_ = nullptr;
   MirrorEnd* other_stuck_ = nullptr;
+  MirrorEnd* silent_ = nullptr;  // It does not say that it is in sync.
   Status admitted_;
   std::optional<Links> links_;
 };
@@ -166,7 +177,7 @@ TEST_P(LinksTest, NothingIsHeldBeforeAMirrorJoins) {
   EXPECT_TRUE(links_->awaits_first());
   ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
   ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
-  EXPECT_TRUE(Until([&] { return mirror->follower->in_sync(); }));
+  EXPECT_TRUE(Until([&] { return mirror->follower->has_joined(); }));
   EXPECT_FALSE(links_->awaits_first());
   EXPECT_EQ(Told("mirror 0000000000000007"), 1U);
   EXPECT_EQ(Told("shard 0: in sync"), 1U);
@@ -198,7 +209,7 @@ TEST_P(LinksTest, WithoutSyncAllIsHeldAndNoMirrorJoins) {
   EXPECT_EQ(held(), stream_->end());
   Rest();
   EXPECT_EQ(mirror->follower->stored(), stream_->end());
-  EXPECT_FALSE(mirror->follower->in_sync());
+  EXPECT_FALSE(mirror->follower->has_joined());
   Pass(3 * kTimeout);
   EXPECT_FALSE(links_->stopped());
 }
@@ -274,8 +285,8 @@ TEST_P(LinksTest, WhatIsHeldNeverBecomesLess) {
 
 // --- Several mirrors
 
-TEST_P(LinksTest, OneMirrorJoinsAndAnotherOneWhenItIsGone) {
-  Make();
+TEST_P(LinksTest, OneMirrorJoinsAndAnotherOneWhenItIsGivenUp) {
+  Make({.goes_alone = true});
   MirrorEnd* const first = ComeAndJoin(7);
   MirrorEnd* const second = Come(8);
   ASSERT_TRUE(first != nullptr && second != nullptr);
@@ -283,34 +294,15 @@ TEST_P(LinksTest, OneMirrorJoinsAndAnotherOneWhenItIsGone) {
   ASSERT_TRUE(Change(kFirst, 100, 1));
   ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
   Rest();
-  EXPECT_FALSE(second->follower->in_sync());
+  EXPECT_FALSE(second->follower->has_joined());
   EXPECT_TRUE(IsEqual(*first) && IsEqual(*second));
   Go(first);
-  EXPECT_TRUE(Until([&] { return second->follower->in_sync(); }));
+  Rest();
+  EXPECT_FALSE(second->follower->has_joined()) << "the first one may come again";
+  Pass(2 * kTimeout);
+  EXPECT_TRUE(Until([&] { return second->follower->has_joined(); }));
   ASSERT_TRUE(Change(kFirst, 100, 2));
   EXPECT_TRUE(Until([&] { return held() == stream_->end(); }));
-}
-
-// The first mirror says in its superblock that it is in sync, and lacks what the second one has.
-TEST_P(LinksTest, NothingMoreIsHeldBeforeTheNextMirrorIsInSync) {
-  Make();
-  MirrorEnd* const first = ComeAndJoin(7);
-  MirrorEnd* const second = Come(8);
-  ASSERT_TRUE(first != nullptr && second != nullptr);
-  ASSERT_TRUE(Ok(second->follower->Join(*second->channel)));
-  const Place before = held();
-  stuck_ = first;
-  ASSERT_TRUE(Change(kFirst, 100, 1));
-  ASSERT_TRUE(Until([&] { return second->follower->stored() == stream_->end(); }));
-  Rest();
-  other_stuck_ = second;
-  ASSERT_TRUE(Change(kFirst, 100, 2));
-  Rest();
-  Go(first);
-  Rest();
-  EXPECT_EQ(held(), before);
-  other_stuck_ = nullptr;
-  EXPECT_TRUE(Until([&] { return held() == stream_->end() && second->follower->in_sync(); }));
 }
 
 TEST_P(LinksTest, AMirrorThatJoinsAndIsGoneBeforeItIsInSyncChangesNothing) {
@@ -325,7 +317,184 @@ TEST_P(LinksTest, AMirrorThatJoinsAndIsGoneBeforeItIsInSyncChangesNothing) {
   Rest();
   Go(mirror);
   EXPECT_TRUE(links_->stopped());
-  EXPECT_TRUE(joined_.Join(8)) << "it has left";
+  ASSERT_NE(ComeAndJoin(7, kBegin), nullptr);
+  EXPECT_EQ(kept_, std::vector<uint64_t>{7}) << "it counts since it has joined for the first time";
+}
+
+// The mirror may have been in sync, and not know yet that its link is lost. Then it may be promoted.
+TEST_P(LinksTest, AShardThatWasAloneWaitsAgainAfterALostLinkOfAMirrorThatJoined) {
+  Make({.goes_alone = true});
+  Pass(2 * kTimeout);
+  ASSERT_TRUE(links_->alone());
+  MirrorEnd* const mirror = Come(7);
+  ASSERT_NE(mirror, nullptr);
+  silent_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  ASSERT_TRUE(Until([&] { return mirror->follower->has_joined(); }));
+  const Place before = held();
+  Go(mirror);
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  Pass(kTimeout * 9 / 10);
+  EXPECT_FALSE(links_->alone());
+  EXPECT_EQ(held(), before);
+  Pass(kTimeout / 5);
+  EXPECT_TRUE(links_->alone());
+  EXPECT_EQ(held(), stream_->end());
+}
+
+// --- In sync in all shards
+
+// It may not have joined the other shards, or its superblock may not say that it is in sync.
+TEST_P(LinksTest, NothingIsHeldBeforeTheMirrorSaysThatItIsInSync) {
+  Make();
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  MirrorEnd* const mirror = Come(7, kBegin);
+  ASSERT_NE(mirror, nullptr);
+  silent_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  ASSERT_TRUE(Until([&] { return mirror->follower->has_joined(); }));
+  Rest();
+  EXPECT_EQ(held(), kBegin);
+  EXPECT_TRUE(links_->awaits_first());
+  EXPECT_TRUE(links_->awaits_mirror());
+  EXPECT_EQ(Told("in sync"), 0U);
+  silent_ = nullptr;
+  EXPECT_TRUE(Until([&] { return held() == stream_->end() && !links_->awaits_first(); }));
+  EXPECT_EQ(Told("in sync"), 1U);
+}
+
+TEST_P(LinksTest, AMirrorThatDoesNotGetInSyncIsGoneAfterATime) {
+  Make();
+  MirrorEnd* const mirror = Come(7);
+  ASSERT_NE(mirror, nullptr);
+  silent_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  ASSERT_TRUE(Until([&] { return mirror->follower->has_joined(); }));
+  Rest();
+  for (int times = 0; times < 20; ++times) {
+    membership_->Progress();  // In another shard.
+    Pass(kTimeout / 5);
+    StepPrimary();
+  }
+  EXPECT_EQ(links_->size(), 1U);
+  for (int times = 0; times < 7; ++times) {
+    Pass(kTimeout / 5);
+    StepPrimary();
+  }
+  EXPECT_EQ(links_->size(), 0U);
+  EXPECT_EQ(Told("gone: it has stored nothing for too long"), 1U);
+}
+
+TEST_P(LinksTest, TheOtherShardsHearWhatAMirrorStoresThatJoins) {
+  Make();
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  MirrorEnd* const mirror = Come(7, kBegin);
+  ASSERT_NE(mirror, nullptr);
+  stuck_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  Rest();
+  EXPECT_EQ(membership_->progress(), 0U);
+  stuck_ = nullptr;
+  ASSERT_TRUE(Until([&] { return links_->in_sync(); }));
+  EXPECT_EQ(membership_->progress(), 1U);
+  ASSERT_TRUE(Change(kFirst, 100, 2));
+  ASSERT_TRUE(Until([&] { return held() == stream_->end(); }));
+  EXPECT_EQ(membership_->progress(), 1U) << "it is in sync";
+}
+
+// --- Which mirror counts
+
+TEST_P(LinksTest, AMirrorThatTheSuperblockCannotNameDoesNotJoin) {
+  Make();
+  keeps_ = Status(Code::kUnavailable, "the disk is full");
+  MirrorEnd* mirror = Come(7);
+  ASSERT_NE(mirror, nullptr);
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  ASSERT_TRUE(Until([&] { return links_->size() == 0; }));
+  EXPECT_EQ(Told("gone: the disk is full"), 1U);
+  EXPECT_FALSE(mirror->follower->has_joined());
+  keeps_ = {};
+  ASSERT_NE(ComeAndJoin(8), nullptr) << "none counts yet";
+  EXPECT_EQ(kept_, (std::vector<uint64_t>{7, 8}));
+}
+
+TEST_P(LinksTest, OnlyTheMirrorThatTheSuperblockNamesJoins) {
+  named_ = 7;
+  Make();
+  MirrorEnd* const other = Come(8);
+  ASSERT_NE(other, nullptr);
+  ASSERT_TRUE(Ok(other->follower->Join(*other->channel)));
+  Rest();
+  EXPECT_FALSE(other->follower->has_joined());
+  MirrorEnd* const named = ComeAndJoin(7);
+  ASSERT_NE(named, nullptr);
+  EXPECT_TRUE(kept_.empty());
+  // It is lost, and its superblock says that it is in sync.
+  Go(named);
+  Pass(3 * kTimeout);
+  Rest();
+  EXPECT_FALSE(other->follower->has_joined());
+  EXPECT_TRUE(links_->stopped());
+  ASSERT_NE(ComeAndJoin(7), nullptr);
+}
+
+TEST_P(LinksTest, AMirrorThatAnotherShardHasGivenUpMakesRoomForTheNext) {
+  Make({.goes_alone = true});
+  MirrorEnd* const first = ComeAndJoin(7);
+  MirrorEnd* const second = Come(8);
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  ASSERT_TRUE(Ok(second->follower->Join(*second->channel)));
+  Rest();
+  EXPECT_FALSE(second->follower->has_joined());
+  EXPECT_TRUE(links_->awaits_mirror()) << "the other shard does not tell";
+  membership_->GiveUp(7);
+  ASSERT_TRUE(Until([&] { return second->follower->has_joined() && links_->in_sync(); }));
+  EXPECT_EQ(Told("gone: another shard goes on without it"), 1U);
+  EXPECT_TRUE(membership_->Counts(8));
+  EXPECT_EQ(links_->size(), 1U);
+}
+
+TEST_P(LinksTest, AShardLooksWhetherAnotherOneHasGivenItsMirrorUp) {
+  Make({.goes_alone = true});
+  ASSERT_NE(ComeAndJoin(7), nullptr);
+  membership_->GiveUp(7);
+  links_->Look();
+  EXPECT_EQ(links_->size(), 0U);
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  StepPrimary();
+  EXPECT_NE(held(), stream_->end()) << "the mirror may not know yet that its links are lost";
+}
+
+TEST_P(LinksTest, AMirrorNeedsAnId) {
+  Make();
+  EXPECT_EQ(Come(0), nullptr);
+  EXPECT_EQ(admitted_.code(), Code::kInvalidArgument);
+}
+
+TEST(MembershipTest, OneMirrorCountsUntilItIsGivenUp) {
+  Membership membership(0, {});
+  EXPECT_TRUE(membership.Join(7).ok());
+  EXPECT_TRUE(membership.Join(7).ok()) << "another shard";
+  EXPECT_EQ(membership.Join(8).code(), Code::kConflict);
+  membership.GiveUp(8);
+  EXPECT_TRUE(membership.Counts(7));
+  membership.GiveUp(7);
+  EXPECT_FALSE(membership.Counts(7));
+  EXPECT_TRUE(membership.Join(8).ok());
+}
+
+TEST(MembershipTest, TheMirrorThatASuperblockNamesIsNotGivenUp) {
+  uint64_t kept = 0;
+  Membership membership(0, [&kept](uint64_t id) {
+    kept = id;
+    return Status();
+  });
+  EXPECT_TRUE(membership.Join(7).ok());
+  EXPECT_EQ(kept, 7U);
+  membership.GiveUp(7);
+  EXPECT_TRUE(membership.Counts(7));
+  EXPECT_EQ(membership.Join(8).code(), Code::kConflict);
+  EXPECT_EQ(kept, 7U);
 }
 
 TEST_P(LinksTest, TheTimeWithoutAMirrorBeginsWithTheFirstLook) {
@@ -354,23 +523,18 @@ TEST_P(LinksTest, AShardThatWentOnAloneServesClientsAlsoWhileAMirrorJoins) {
 }
 
 TEST_P(LinksTest, TheMirrorOfAnotherShardKeepsOthersFromJoining) {
-  Make();
-  ASSERT_TRUE(joined_.Join(9)) << "of another shard";
+  Make({.goes_alone = true});
+  ASSERT_TRUE(Ok(membership_->Join(9))) << "another shard";
   MirrorEnd* const mirror = Come(7);
   ASSERT_NE(mirror, nullptr);
   ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
   Rest();
-  EXPECT_FALSE(mirror->follower->in_sync());
+  EXPECT_FALSE(mirror->follower->has_joined());
   Pass(2 * kTimeout);
   EXPECT_TRUE(links_->awaits_mirror()) << "nobody wakes the shard when that one leaves";
-  joined_.Leave();
-  EXPECT_TRUE(Until([&] { return mirror->follower->in_sync(); }));
-  EXPECT_FALSE(joined_.Join(9));
-  EXPECT_TRUE(joined_.Join(7)) << "the same mirror, in another shard";
-  joined_.Leave();
-  EXPECT_FALSE(joined_.Join(9));
-  links_->Close();
-  EXPECT_TRUE(joined_.Join(9));
+  membership_->GiveUp(9);
+  EXPECT_TRUE(Until([&] { return mirror->follower->has_joined(); }));
+  EXPECT_TRUE(membership_->Counts(7));
 }
 
 TEST_P(LinksTest, TheStreamKeepsWhatTheSlowestNeeds) {
@@ -455,8 +619,6 @@ TEST_P(LinksTest, ALateMirrorIsGoneAfterATime) {
   EXPECT_FALSE(links_->stopped()) << "the time without a mirror begins now";
   Pass(kTimeout * 11 / 10);
   EXPECT_TRUE(links_->stopped());
-  stuck_ = nullptr;
-  EXPECT_TRUE(joined_.Join(8)) << "it has left";
 }
 
 TEST_P(LinksTest, AMirrorThatHadNothingToDoForLongIsNotLate) {
@@ -565,8 +727,8 @@ TEST_P(LinksTest, AMirrorThatBreaksTheRulesIsGone) {
   ASSERT_TRUE(Until([&] { return links_->size() == 1; }));
   EXPECT_EQ(Told("gone: the mirror broke the protocol: it says that it has stored more than was sent"), 1U);
   mirror->follower.reset();
-  ASSERT_TRUE(Ok(other->follower->Join(*other->channel)));
-  EXPECT_TRUE(Until([&] { return other->follower->in_sync(); }));
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  EXPECT_TRUE(Until([&] { return other->follower->stored() == stream_->end(); })) << "the others go on";
 }
 
 TEST_P(LinksTest, AMirrorThatSendsBytesIsGone) {
@@ -593,6 +755,33 @@ TEST_P(LinksTest, AwaitHeldWaitsForTheMirror) {
   ASSERT_TRUE(Change(kFirst, 100, 1));
   EXPECT_TRUE(Ok(links_->AwaitHeld()));
   EXPECT_EQ(held(), stream_->end());
+}
+
+// A mirror that comes again may be what the shard waits for.
+TEST_P(LinksTest, MirrorsAreAdmittedWhileTheShardWaits) {
+  size_t admitted = 0;
+  LinksOptions options;
+  options.wait = [](std::span<fabric::CompletionQueue* const> /*queues*/) {};
+  Make(std::move(options));
+  MirrorEnd* mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  links_->OnWait([&] { ++admitted; });
+  stuck_ = mirror;
+  uint64_t seed = 0;
+  while (Change(kFirst, 5000, seed)) ++seed;
+  links_->AwaitRoom();
+  EXPECT_EQ(admitted, 1U);
+  const Place from = mirror->follower->stored();
+  Go(mirror);
+  links_->OnWait([&] {
+    if (++admitted > 2) return;
+    mirror = Come(7, from);
+    ASSERT_NE(mirror, nullptr);
+    EXPECT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+    EXPECT_TRUE(Until([&] { return links_->in_sync(); }));
+  });
+  EXPECT_TRUE(Ok(links_->AwaitHeld()));
+  EXPECT_EQ(links_->size(), 1U);
 }
 
 TEST_P(LinksTest, AwaitHeldEndsWhenTheShardStops) {

@@ -30,6 +30,8 @@ While no mirror is in sync, the primary answers nothing that depends on the mirr
 ("alone"). A mirror that may have missed an answer so is not in sync. The model lets it know that in the same step. So a
 primary must wait, before it goes on alone, for longer than a mirror takes to notice that it hears nothing.
 
+The model has one shard and one mirror. joining_model.py has several, and which of them counts.
+
 A process that is killed on the primary's machine leaves the stream in memory. The next process goes on with it, and so
 does the mirror. After a reboot the stream is gone, and the mirror needs a copy. In either case the primary recovers, and
 serves nothing before the mirror holds what the recovery flushed.

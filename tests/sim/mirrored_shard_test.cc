@@ -55,8 +55,10 @@ class MirrorProcess {
     if (!follower_ || stuck) return;
     while (follower_->has_piece()) EXPECT_TRUE(follower_->Store().ok());
     EXPECT_TRUE(follower_->Answer(*channel_).ok());
+    if (!follower_->has_joined() || std::exchange(in_sync_, true)) return;
+    EXPECT_TRUE(follower_->SayInSync(*channel_).ok());
   }
-  [[nodiscard]] bool in_sync() const { return follower_ && follower_->in_sync(); }
+  [[nodiscard]] bool in_sync() const { return in_sync_; }
   [[nodiscard]] const mirror::Follower& follower() const { return *follower_; }
   [[nodiscard]] server::CrashPool& pool() { return pool_; }
   bool stuck = false;  // It stores nothing.
@@ -68,6 +70,7 @@ class MirrorProcess {
       const auto hello = LoadAs<format::MirrorHello>(channel_->peer_data().subspan(sizeof(format::HelloReply)));
       // Its pool is the primary's, as the test has copied it when the stream was here.
       follower_.emplace(ring_.bytes(), writer_);
+      in_sync_ = false;
       EXPECT_TRUE(follower_->Start(*channel_, hello, hello.end).ok());
       EXPECT_TRUE(follower_->Join(*channel_).ok());
     } else if (completion.kind == fabric::OpKind::kReceiveImm) {
@@ -75,6 +78,7 @@ class MirrorProcess {
     } else if (completion.kind == fabric::OpKind::kClosed) {
       closed = true;
       follower_.reset();
+      in_sync_ = false;
     }
   }
 
@@ -87,6 +91,7 @@ class MirrorProcess {
   std::unique_ptr<fabric::CompletionQueue> queue_;
   std::unique_ptr<fabric::Channel> channel_;
   std::optional<mirror::Follower> follower_;
+  bool in_sync_ = false;
 };
 
 class MirroredShardTest : public testing::Test {
