@@ -13,6 +13,7 @@
 
 #include "erda/status.h"
 #include "fabric/fabric.h"
+#include "format/challenge.h"
 #include "format/hello.h"
 
 namespace erda::client {
@@ -27,9 +28,9 @@ class Handshake {
   // Returns what the client says when it connects. After a challenge it has the proof that the client knows the token.
   [[nodiscard]] format::HelloRequest Request() const;
   // Returns true if the server refused with a challenge. Returns false if it keeps asking: then the client gives up.
-  [[nodiscard]] bool IsChallenged(std::span<const std::byte> refusal) const;
+  [[nodiscard]] bool IsChallenged(std::span<const std::byte> refusal) const { return answer_.IsChallenged(refusal); }
   // Answers the challenge with this token in the next Request. REQUIRES: IsChallenged(refusal).
-  void Answer(std::span<const std::byte> refusal, std::string token);
+  void Answer(std::span<const std::byte> refusal, std::string token) { answer_.Answer(refusal, std::move(token)); }
   // Returns the reason that the server gave for its refusal. Returns nullopt if it gave none.
   [[nodiscard]] std::optional<Status> ReasonOf(std::span<const std::byte> refusal) const;
   // Takes the server by what it says of itself and the regions that it offers. Otherwise returns why the client does
@@ -43,13 +44,6 @@ class Handshake {
   [[nodiscard]] const format::HelloReply& hello() const { return hello_; }
 
  private:
-  // A server's challenge, and the token that answers it.
-  struct Proof {
-    format::HelloChallenge challenge{};
-    std::string token;
-    uint32_t number = 0;  // of the challenges in this handshake
-  };
-
   // Returns ok if the server is one that this client can use.
   [[nodiscard]] Status Check(const format::HelloReply& hello, std::span<const fabric::RemoteRegion> offered,
                              bool has_token) const;
@@ -58,7 +52,7 @@ class Handshake {
   const uint32_t shard_;
   const uint64_t client_id_;
   uint32_t slots_offered_ = 0;
-  std::optional<Proof> proof_;  // if the server asked for one in this handshake
+  format::ChallengeAnswer answer_;
   format::HelloReply hello_{};
 };
 

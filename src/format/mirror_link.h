@@ -43,6 +43,13 @@ inline constexpr uint32_t kMirrorMessageDepth = 2 * (kMirrorPiecesMax + 1);
 inline constexpr uint64_t kMirrorStreamBytesMax = uint64_t{1} << 35;
 static_assert(kMirrorStreamBytesMax / kMirrorUnit <= UINT32_MAX && kMirrorRingBytesMax / kMirrorUnit <= UINT32_MAX);
 
+// Flags of a MirrorHello, the same for all shards.
+// Without its mirror the primary goes on alone. So a mirror that has lost a link is not in sync.
+inline constexpr uint32_t kMirrorGoesAlone = 1;
+// The primary's pool may lack what the primary has answered: its machine has started again, and the pool was in memory.
+inline constexpr uint32_t kMirrorMayLack = 2;
+inline constexpr uint32_t kMirrorFlags = kMirrorGoesAlone | kMirrorMayLack;
+
 // Follows the HelloReply in the private data for a mirror.
 struct MirrorHello {
   std::array<uint8_t, 16> stream;  // The secret of the stream's life.
@@ -50,15 +57,19 @@ struct MirrorHello {
   // stored them.
   uint64_t begin;
   uint64_t end;
+  uint32_t epoch;  // Of the primary's superblock.
+  uint32_t flags;
 };
-ERDA_FORMAT_SIZE(MirrorHello, 32);
+ERDA_FORMAT_SIZE(MirrorHello, 40);
 ERDA_FORMAT_FIELD(MirrorHello, begin, 16);
 ERDA_FORMAT_FIELD(MirrorHello, end, 24);
+ERDA_FORMAT_FIELD(MirrorHello, epoch, 32);
 
 // Returns true if a primary can have said this.
 constexpr bool IsSound(const MirrorHello& hello) {
   return hello.begin % kMirrorUnit == 0 && hello.end % kMirrorUnit == 0 && hello.begin <= hello.end &&
-         hello.end - hello.begin <= kMirrorStreamBytesMax && hello.end < uint64_t{1} << 63;
+         hello.end - hello.begin <= kMirrorStreamBytesMax && hello.end < uint64_t{1} << 63 &&
+         (hello.flags & ~kMirrorFlags) == 0;
 }
 
 }  // namespace erda::format

@@ -71,7 +71,10 @@ Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& requ
   auto link = std::make_unique<Link>();
   link->id = request.client_id;
   link->peer = incoming.peer_name();
-  const Greeting greeting{hello, Feed::Hello(stream_)};
+  Greeting greeting{hello, Feed::Hello(stream_)};
+  greeting.stream.epoch = options_.epoch;
+  greeting.stream.flags = (options_.goes_alone ? format::kMirrorGoesAlone : 0) |
+                          (options_.may_lack ? format::kMirrorMayLack : 0);
   auto channel = incoming.Accept({queues_[fabric], offer, BytesOf(greeting)});
   if (!channel.ok()) return channel.status();
   link->channel = *std::move(channel);

@@ -42,6 +42,9 @@ struct LinksOptions {
   // After this time without a mirror that is in sync. A mirror that makes no progress for so long is gone. With
   // `goes_alone`, a mirror that has lost a link must notice it sooner.
   Nanoseconds timeout = std::chrono::seconds(1);
+  // For the mirrors: the epoch of the primary's pool, and whether the pool may lack what the primary has answered.
+  uint32_t epoch = 0;
+  bool may_lack = false;
   const Clock* clock = &SteadyClock::Instance();
   // Returns when one of the queues may have something, and soon in any case.
   std::function<void(std::span<fabric::CompletionQueue* const>)> wait = WaitShortly;
