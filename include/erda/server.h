@@ -93,8 +93,8 @@ struct ServerOptions {
   uint32_t connects_per_second = 0;
 
   // A file of tokens, one in each line. Only clients that prove in the handshake that they know one of them may
-  // connect. The word `read-only` after a token restricts its clients to reading. Empty: every client that can reach an
-  // address may connect.
+  // connect. The word `read-only` after a token restricts its clients to reading. A token with the word `mirror` is for
+  // mirrors alone. Empty: every client that can reach an address may connect.
   // The file must belong to the server's user or to root, and no other user may be able to read it. A change takes
   // effect within a second. Then the server ends the connections of clients whose token is gone. docs/security.md
   // describes the limits of this protection.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/bytes.h"
 #include "base/unique_fd.h"
@@ -15,7 +16,6 @@ namespace erda {
 namespace {
 
 constexpr size_t kFileBytesMax = size_t{1} << 20;
-constexpr std::string_view kReadOnly = "read-only";
 constexpr std::string_view kBlanks = " \t\r";
 
 // Removes the first word from a line, and returns it.
@@ -24,6 +24,14 @@ std::string_view TakeWord(std::string_view* line) {
   const std::string_view word = line->substr(0, line->find_first_of(kBlanks));
   line->remove_prefix(word.size());
   return word;
+}
+
+// Returns the rights that the word after a token gives. The word may be empty.
+std::optional<TokenRights> ParseRights(std::string_view word) {
+  if (word.empty()) return TokenRights::kWrite;
+  if (word == "read-only") return TokenRights::kRead;
+  if (word == "mirror") return TokenRights::kMirror;
+  return std::nullopt;
 }
 
 Status CheckRights(const struct stat& info, const std::string& path) {
@@ -62,17 +70,17 @@ Result<std::vector<Token>> ParseTokens(std::string_view text, const std::string&
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const std::string_view secret = TakeWord(&line);
     if (secret.empty() || secret.front() == '#') continue;
-    const std::string_view rights = TakeWord(&line);
+    const auto rights = ParseRights(TakeWord(&line));
     if (const std::string what = CheckToken(secret); !what.empty()) return wrong(number, what);
-    if ((!rights.empty() && rights != kReadOnly) || !TakeWord(&line).empty()) {
-      return wrong(number, "after a token the line has nothing, or the word read-only");
+    if (!rights || !TakeWord(&line).empty()) {
+      return wrong(number, "after a token the line has nothing, or one of the words read-only and mirror");
     }
     if (std::ranges::find(tokens, secret, &Token::secret) != tokens.end()) {
       return wrong(number, "this token stands in an earlier line, too");
     }
     if (tokens.size() == kTokensMax)
       return wrong(number, "there are more than " + std::to_string(kTokensMax) + " tokens");
-    tokens.push_back({std::string(secret), !rights.empty()});
+    tokens.push_back({std::string(secret), *rights});
   }
   if (tokens.empty()) return Status(Code::kInvalidArgument, "the token file " + path + " has no token");
   return tokens;

@@ -3,12 +3,14 @@
 //   # comment
 //   TOKEN               may read and write
 //   TOKEN read-only
+//   TOKEN mirror        makes mirrors (docs/mirror.md), and no clients
 //
 // Each line has one token: 16 to 256 printable characters without spaces. `head -c 32 /dev/urandom | base64` makes one.
 //
 // Owns nothing: the caller gets copies of the tokens. Any thread may call these functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +19,11 @@
 
 namespace erda {
 
+enum class TokenRights : uint8_t { kWrite, kRead, kMirror };
+
 struct Token {
   std::string secret;
-  bool read_only = false;
+  TokenRights rights = TokenRights::kWrite;
   friend bool operator==(const Token&, const Token&) = default;
 };
 

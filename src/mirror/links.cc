@@ -58,7 +58,7 @@ void Links::Close() {
 }
 
 Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& request, size_t fabric,
-                    std::span<fabric::Region* const> offer, const format::HelloReply& hello) {
+                    std::span<fabric::Region* const> offer, const format::HelloReply& hello, uint64_t token) {
   if (request.client_id == 0) return {Code::kInvalidArgument, "a mirror needs an id that is not 0"};
   // A mirror that comes again has lost its link. The primary may not know that yet.
   for (const auto& old : links_) {
@@ -70,6 +70,7 @@ Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& requ
   }
   auto link = std::make_unique<Link>();
   link->id = request.client_id;
+  link->token = token;
   link->peer = incoming.peer_name();
   Greeting greeting{hello, Feed::Hello(stream_)};
   greeting.stream.epoch = options_.epoch;
@@ -83,6 +84,14 @@ Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& requ
   links_.push_back(std::move(link));
   Settle();
   return {};
+}
+
+void Links::EndOthers(const std::function<bool(uint64_t)>& counts) {
+  for (const auto& link : links_) {
+    if (link->token == 0 || counts(link->token)) continue;
+    End(*link, {Code::kPermissionDenied, "its token was removed, or has other rights now"});
+  }
+  Settle();
 }
 
 void Links::End(Link& link, const Status& why) {

@@ -76,9 +76,11 @@ class Links {
     });
   }
   // Lets a mirror in, by the fabric of that number. It may read the offered regions. Its private data is `hello`, and
-  // what the stream's MirrorHello says.
+  // what the stream's MirrorHello says. `token` stands for the token of the mirror; 0: the server demanded none.
   Status Admit(fabric::Incoming& incoming, const format::HelloRequest& request, size_t fabric,
-               std::span<fabric::Region* const> offer, const format::HelloReply& hello);
+               std::span<fabric::Region* const> offer, const format::HelloReply& hello, uint64_t token);
+  // Ends the links whose token does not count any more. All else is as after a lost link.
+  void EndOthers(const std::function<bool(uint64_t token)>& counts);
   // Takes what the mirrors have said. Returns how much that was.
   size_t Poll();
   // Sends what the stream has to all mirrors, and lets one join. REQUIRES: the pool is fenced: after a power cut it has
@@ -113,6 +115,7 @@ class Links {
  private:
   struct Link {
     uint64_t id = 0;
+    uint64_t token = 0;
     std::string peer;
     std::unique_ptr<fabric::Channel> channel;
     std::optional<Feed> feed;

@@ -63,16 +63,17 @@ void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::Hell
                   const Admission& admission) {
   if (links_ == nullptr) [[likely]]
     return sessions_.Open(std::move(incoming), hello, port, admission);
-  if (hello.role == format::Role::kMirror && !admission.read_only) {
-    return sessions_.OpenMirror(std::move(incoming), hello, port, admission, *links_);
-  }
   if (hello.role == format::Role::kMirror) {
-    return sessions_.Refuse(*incoming, hello, port,
-                            {Code::kPermissionDenied, "a token that may only read does not make a mirror"});
+    return sessions_.OpenMirror(std::move(incoming), hello, port, admission, *links_);
   }
   // A get could return what recovery has settled, and the mirror may lack that.
   if (!links_->awaits_first()) return sessions_.Open(std::move(incoming), hello, port, admission);
   sessions_.Refuse(*incoming, hello, port, {Code::kUnavailable, "the server waits for its mirror"});
+}
+
+void Shard::EndOthers(const TokenIds& tokens) {
+  sessions_.DoomOthers(tokens);
+  if (links_ != nullptr) links_->EndOthers([&](TokenId token) { return tokens.contains(token); });
 }
 
 bool Shard::EndSessions() {

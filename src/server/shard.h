@@ -45,14 +45,14 @@ class Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  // Takes a peer that asked for this shard on that port, and that the gate has let in. Makes a session for the peer, or
-  // refuses it with a message.
+  // Takes a peer that asked for this shard on that port, and that the gate has let in. Makes a session or a link for
+  // the peer, or refuses it with a message.
   void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
              const Admission& admission = {});
   // Returns the links to mirrors. Null: the pool has no mirrors.
   [[nodiscard]] mirror::Links* links() { return links_; }
-  // Ends all sessions whose token is not one of these.
-  void EndOthers(const TokenIds& tokens) { sessions_.DoomOthers(tokens); }
+  // Ends all sessions and all links to mirrors whose token is not one of these.
+  void EndOthers(const TokenIds& tokens);
 
   // Serves the messages that have arrived on all ports. Returns how much work that was.
   size_t Poll();

@@ -16,6 +16,7 @@ namespace {
 
 const std::string kOne = "a-token-of-16-ch";
 const std::string kTwo(256, 'x');
+const std::string kThree = "a-token-of-a-mirror";
 
 void ExpectWrong(const std::string& text, const std::string& words) {
   const auto tokens = ParseTokens(text, "FILE");
@@ -26,9 +27,11 @@ void ExpectWrong(const std::string& text, const std::string& words) {
 }
 
 TEST(TokenFileTest, TokensAreReadWithTheirRights) {
-  const auto tokens = ParseTokens("# comment\n\n  " + kOne + " \t read-only\r\n" + kTwo + "\n", "FILE");
+  const auto tokens =
+      ParseTokens("# comment\n\n  " + kOne + " \t read-only\r\n" + kTwo + "\n" + kThree + " mirror\n", "FILE");
   ASSERT_TRUE(tokens.ok()) << tokens.status().ToString();
-  EXPECT_EQ(*tokens, (std::vector<Token>{{kOne, true}, {kTwo, false}}));
+  EXPECT_EQ(*tokens, (std::vector<Token>{
+                         {kOne, TokenRights::kRead}, {kTwo, TokenRights::kWrite}, {kThree, TokenRights::kMirror}}));
 }
 
 TEST(TokenFileTest, ErrorNamesTheLineAndNeverItsText) {
@@ -40,6 +43,8 @@ TEST(TokenFileTest, ErrorNamesTheLineAndNeverItsText) {
   ExpectWrong(kOne + "\xc3\xa4\n", "printable");
   ExpectWrong(kOne + " readonly\n", "line 1: after a token");
   ExpectWrong(kOne + " read-only too\n", "line 1: after a token");
+  ExpectWrong(kOne + " mirrors\n", "line 1: after a token");
+  ExpectWrong(kOne + " mirror read-only\n", "line 1: after a token");
   ExpectWrong(kOne + "\n" + kTwo + "\n" + kOne + " read-only\n", "line 3: this token stands in an earlier line");
   // Cut off, it could have other rights than were meant.
   ExpectWrong(kOne, "line 1: the line does not end");

@@ -31,11 +31,12 @@ using format::HelloRequest;
 
 const std::string kWriter = "the-token-of-a-writer";
 const std::string kReader = "the-token-of-a-reader";
+const std::string kMirror = "the-token-of-a-mirror";
 
 class TokenTest : public EveryPool {
  protected:
   [[nodiscard]] ServerOptions Guarded(uint32_t shards = 1) const {
-    Write(kWriter + "\n" + kReader + " read-only\n");
+    Write(kWriter + "\n" + kReader + " read-only\n" + kMirror + " mirror\n");
     ServerOptions options = Options();
     options.shards = shards;
     options.token_file = Path("tokens");
@@ -66,8 +67,9 @@ class TokenTest : public EveryPool {
     EXPECT_EQ(peer.said().size(), sizeof(HelloChallenge)) << "and no more";
     return peer.said().size() < sizeof(HelloChallenge) ? HelloChallenge{} : LoadAs<HelloChallenge>(peer.said());
   }
-  [[nodiscard]] HelloRequest Proved(const std::string& token) const {
+  [[nodiscard]] HelloRequest Proved(const std::string& token, format::Role role = format::Role::kClient) const {
     HelloRequest hello = RawPeer::Hello();
+    hello.role = role;
     const HelloChallenge challenge = ChallengeOf(hello);
     EXPECT_EQ(challenge.is_challenge, 1);
     hello.challenge = challenge.challenge;
@@ -101,6 +103,23 @@ TEST_P(TokenTest, ClientWithoutATokenIsRefused) {
   ExpectDenied(Refusal("the-token-of-nobody"), "does not know this token");
   EXPECT_EQ(Refusal("short").code(), Code::kInvalidArgument);
   EXPECT_TRUE(ConnectWith(kWriter));
+}
+
+// The server's pool takes no mirrors, whatever the token.
+TEST_P(TokenTest, TokensOfClientsMakeNoMirrorsAndThoseOfMirrorsLetNoClientIn) {
+  const auto server = Serve(Guarded());
+  ExpectDenied(Refusal(kMirror), "this token is for mirrors alone");
+  const auto refusal = [&](const std::string& token) {
+    const RawPeer peer(Address(), BytesOf(Proved(token, format::Role::kMirror)));
+    EXPECT_FALSE(peer.connected());
+    EXPECT_EQ(peer.said().size(), sizeof(format::HelloRefusal));
+    const auto said = LoadAs<format::HelloRefusal>(peer.said());
+    return std::string(CodeName(static_cast<Code>(said.code))) + ": " + said.message.data();
+  };
+  for (const std::string& token : {kWriter, kReader}) {
+    EXPECT_EQ(refusal(token).find("permission denied: this token makes no mirror"), 0U) << refusal(token);
+  }
+  EXPECT_NE(refusal(kMirror).find("takes no mirrors"), std::string::npos) << refusal(kMirror);
 }
 
 // Otherwise the client would trust any process that takes the server's place.

@@ -60,7 +60,7 @@ class LinksTest : public MirrorFixture {
     const auto incoming = NextIncoming();
     if (incoming == nullptr) return nullptr;
     fabric::Region* const of_primary[] = {server_.region.get()};
-    admitted_ = links_->Admit(*incoming, request, 0, of_primary, format::HelloReply{});
+    admitted_ = links_->Admit(*incoming, request, 0, of_primary, format::HelloReply{}, token_);
     if (!admitted_.ok()) {
       incoming->Reject({});
       mirrors_.push_back(std::move(mirror));
@@ -157,6 +157,7 @@ class LinksTest : public MirrorFixture {
   MirrorEnd* stuck_ = nullptr;
   MirrorEnd* other_stuck_ = nullptr;
   MirrorEnd* silent_ = nullptr;  // It does not say that it is in sync.
+  uint64_t token_ = 0;  // Of mirrors that come.
   Status admitted_;
   std::optional<Links> links_;
 };
@@ -599,6 +600,28 @@ TEST_P(LinksTest, TooManyMirrorsAreRefused) {
   EXPECT_EQ(links_->size(), Links::kLinksMax);
   EXPECT_NE(Come(3), nullptr) << "it comes again";
   EXPECT_EQ(links_->size(), Links::kLinksMax);
+}
+
+TEST_P(LinksTest, AMirrorWhoseTokenDoesNotCountAnyMoreIsGone) {
+  Make();
+  token_ = 5;
+  MirrorEnd* const first = ComeAndJoin(7);
+  token_ = 6;
+  MirrorEnd* const second = Come(8);
+  token_ = 0;
+  MirrorEnd* const third = Come(9);
+  ASSERT_TRUE(first != nullptr && second != nullptr && third != nullptr);
+  first->follower.reset();
+  links_->EndOthers([](uint64_t token) { return token == 6; });
+  EXPECT_EQ(links_->size(), 2U) << "the server demanded no token of the third";
+  EXPECT_FALSE(links_->in_sync()) << "at once";
+  EXPECT_EQ(Told("mirror 0000000000000007"), 2U) << "it was in sync, and is gone";
+  EXPECT_EQ(Told("gone: its token was removed"), 1U);
+  EXPECT_TRUE(Until([&] {
+    return std::ranges::any_of(client_.events, [&](const fabric::Event& event) {
+      return event.channel == first->channel.get() && event.kind == OpKind::kClosed;
+    });
+  }));
 }
 
 // --- Late mirrors

@@ -122,7 +122,7 @@ class MirrorTest : public fabric::FabricTest {
     reply.hash_seed = of_primary_.hash_seed;
     fabric::Region* const offer[] = {readable_.get()};
     ++admitted_;
-    EXPECT_TRUE(Ok(primary_->links(request.shard).Admit(*incoming, request, 0, offer, reply)));
+    EXPECT_TRUE(Ok(primary_->links(request.shard).Admit(*incoming, request, 0, offer, reply, 0)));
   }
   void StepPrimary() {
     if (auto incoming = listener_->Poll()) Admit(std::move(incoming));

@@ -151,7 +151,8 @@ class MirroredShardTest : public testing::Test {
     network_.Step();
     if (auto incoming = listener_->Poll()) {
       const auto guest = server::Greet(*incoming, nullptr, 1, {}, true);
-      if (guest) shard_->Admit(std::move(incoming), guest->hello, 0, guest->admission);
+      const bool is_mirror = guest && guest->hello.role == format::Role::kMirror;
+      if (guest) shard_->Admit(std::move(incoming), guest->hello, 0, is_mirror ? of_mirrors_ : guest->admission);
     }
     if (shard_->Poll() == 0) (void)shard_->Tidy(std::chrono::milliseconds(1));
     EXPECT_TRUE(nvm_->is_fenced()) << "the mirror gets nothing that a power cut of the primary could take";
@@ -260,6 +261,7 @@ class MirroredShardTest : public testing::Test {
   }
 
   fabric::SimNetwork network_{1};
+  server::Admission of_mirrors_;
   uint64_t waits_ = 0;  // Of the shard, for the mirror.
   server::CrashPool* nvm_ = nullptr;
   std::unique_ptr<server::FormattedPool> pool_;
@@ -365,6 +367,48 @@ TEST_F(MirroredShardTest, WithoutItsMirrorTheShardGoesOnAloneIfItMay) {
   ASSERT_TRUE(Until([&] { return came->has_value(); }));
   EXPECT_TRUE((*came)->ok());
   EXPECT_EQ(Get("key"), "second");
+}
+
+TEST_F(MirroredShardTest, AMirrorWhoseTokenIsRemovedIsLost) {
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  of_mirrors_.token = 5;
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  ASSERT_TRUE(PutAndWait("key", "first").ok());
+  shard_->EndOthers({5, 6});
+  EXPECT_TRUE(PutAndWait("other", "value").ok());
+  mirror_->stuck = true;
+  const auto came = Put("key", "second");
+  Rest(100);
+  shard_->EndOthers({6});
+  EXPECT_EQ(shard_->links()->size(), 0U);
+  ASSERT_TRUE(Until([&] { return mirror_->closed; }));
+  Rest(100);
+  EXPECT_FALSE(came->has_value()) << "it waits for a while";
+  Pass(2 * kMirrorTimeout);
+  ASSERT_TRUE(Until([&] { return came->has_value(); }));
+  EXPECT_EQ((*came)->code(), Code::kUnavailable);
+  EXPECT_EQ(Get("key"), "first");
+
+  of_mirrors_.token = 6;
+  Mirror(2);
+  ASSERT_TRUE(Until([&] { return mirror_->in_sync() && !shard_->links()->stopped(); }));
+  EXPECT_TRUE(PutAndWait("key", "third").ok());
+}
+
+// One mirror is in sync, and the next one makes its copy.
+TEST_F(MirroredShardTest, TheLimitOfATokensClientsCountsNoMirrors) {
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  shard_->SetLimits(1, 0);
+  of_mirrors_.token = 5;
+  Mirror(1);
+  ASSERT_TRUE(Until([&] { return mirror_->in_sync(); }));
+  const auto first = std::move(mirror_);
+  Mirror(2);
+  EXPECT_TRUE(Until([&] {
+    first->Step();
+    return shard_->links()->size() == 2;
+  }));
 }
 
 // The stream has room for some of them only.

@@ -105,7 +105,8 @@ void AddOptions(CLI::App& app, ServerOptions& options) {
       ->type_name("ADDRESS");
   app.add_option("--token-file", options.token_file,
                  "Only clients that know a token of this file may connect. A client may only read if read-only follows "
-                 "its token there. A change of the file counts within a second (docs/security.md)")
+                 "its token there. A token with mirror after it is for mirrors alone. A change of the file counts "
+                 "within a second (docs/security.md)")
       ->type_name("FILE");
   app.add_option_function<std::string>(
          "--sync",

@@ -22,6 +22,17 @@ bool SameFile(const struct stat& a, const struct stat& b) {
          a.st_uid == b.st_uid && same(a.st_mtim, b.st_mtim) && same(a.st_ctim, b.st_ctim);
 }
 
+// A mirror reads the whole pool, and its answers decide when the primary answers.
+Status CheckRole(format::Role role, TokenRights rights) {
+  if (role == format::Role::kMirror && rights != TokenRights::kMirror) {
+    return {Code::kPermissionDenied, "this token makes no mirror: its line in the token file needs the word mirror"};
+  }
+  if (role != format::Role::kMirror && rights == TokenRights::kMirror) {
+    return {Code::kPermissionDenied, "this token is for mirrors alone, and lets no client in"};
+  }
+  return {};
+}
+
 }  // namespace
 
 Gate::Gate(std::string path, const Clock& clock) : clock_(clock), begin_(clock.Now()), path_(std::move(path)) {
@@ -82,8 +93,7 @@ Gate::Tokens Gate::Take(std::vector<Token> tokens) const {
   auto known = std::make_shared<std::vector<Known>>();
   auto ids = std::make_shared<TokenIds>();
   for (Token& token : tokens) {
-    const std::string_view rights = token.read_only ? "read" : "write";
-    const Digest digest = HmacSha256(BytesOf(secret_), {AsBytes(rights), AsBytes(token.secret)});
+    const Digest digest = HmacSha256(BytesOf(secret_), {BytesOf(token.rights), AsBytes(token.secret)});
     TokenId id = 0;
     std::memcpy(&id, digest.data(), sizeof(id));
     id |= 1;  // 0 is not the id of a token
@@ -133,10 +143,12 @@ Gate::Verdict Gate::Judge(const HelloRequest& hello) {
     verdict.refusal = {Code::kPermissionDenied, "the server does not know this token"};
   } else if (!tokens.readable.ok()) {
     verdict.refusal = {Code::kPermissionDenied, "the server cannot read its tokens now: nobody is let in"};
-  } else if (auto status = Remember(hello, now); !status.ok()) {
+  } else if (auto status = CheckRole(hello.role, known->token.rights); !status.ok()) {
+    verdict.refusal = std::move(status);
+  } else if (status = Remember(hello, now); !status.ok()) {
     verdict.refusal = std::move(status);
   } else {
-    verdict.admission = {known->id, known->token.read_only, known->token.secret, nonce};
+    verdict.admission = {known->id, known->token.rights, known->token.secret, nonce};
   }
   return verdict;
 }

@@ -1,6 +1,6 @@
-// The gate decides which clients may connect. A server with a token file demands from each connection the proof that
-// its client knows one of the tokens (docs/security.md, "Tokens"). One gate serves all addresses of a server, from
-// their threads.
+// The gate decides which clients and mirrors may connect. A server with a token file demands from each connection the
+// proof that its client knows one of the tokens (docs/security.md, "Tokens"). One gate serves all addresses of a
+// server, from their threads.
 //
 // The gate stores nothing about a client that asks, so nobody can fill it up. A challenge holds the time when it was
 // made. The gate computes its nonce again from that time and a secret that only this start of the server has. It
@@ -32,10 +32,10 @@ namespace erda::server {
 using TokenId = uint64_t;
 using TokenIds = std::set<TokenId>;
 
-// The token and the rights with which a client was let in.
+// The token and the rights with which a client or a mirror was let in.
 struct Admission {
   TokenId token = 0;
-  bool read_only = false;
+  TokenRights rights = TokenRights::kWrite;
   // For the proof that the server knows the token, too. Empty if no token was demanded.
   std::string secret;
   format::Nonce nonce{};

@@ -66,7 +66,7 @@ Result<std::unique_ptr<Session>> SessionMaker::Make(SessionId id, const format::
   session->flush_method = ports_[port].flush_method;
   session->slots = std::clamp(hello.slots, 1U, std::min(options_.slots_per_client, format::kSlotsMax));
   session->token = admission.token;
-  session->read_only = admission.read_only;
+  session->read_only = admission.rights == TokenRights::kRead;
   session->writable = !session->read_only && MayWritePool(user) && pool_regions.writable != nullptr;
   const bool has_windows = pool_regions.readable->access() == Access::kRemoteReadWindows;
   if (!session->read_only && !session->writable && has_windows) session->windowed_pool = pool_regions.readable.get();

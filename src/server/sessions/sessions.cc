@@ -26,7 +26,7 @@ Sessions::Sessions(SessionMaker maker, uint32_t shard, Counters counters, Activi
 
 void Sessions::Open(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
                     const Admission& admission) {
-  const size_t own = admission.read_only ? maker_.ports()[port].for_readers.value_or(port) : port;
+  const size_t own = admission.rights == TokenRights::kRead ? maker_.ports()[port].for_readers.value_or(port) : port;
   const Status status = LetIn(*incoming, hello, own, admission);
   if (!status.ok()) Refuse(*incoming, hello, port, status);
 }
@@ -34,7 +34,8 @@ void Sessions::Open(std::unique_ptr<fabric::Incoming> incoming, const format::He
 void Sessions::OpenMirror(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
                           const Admission& admission, mirror::Links& links) {
   fabric::Region* const offer[] = {&maker_.OfferForMirror(port)};
-  const Status status = links.Admit(*incoming, hello, port, offer, maker_.GreetingForMirror(admission));
+  const Status status =
+      links.Admit(*incoming, hello, port, offer, maker_.GreetingForMirror(admission), admission.token);
   if (!status.ok()) Refuse(*incoming, hello, port, status);
 }
 

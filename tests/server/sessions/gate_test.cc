@@ -1,4 +1,4 @@
-// The clients that the gate lets in, and those that it refuses.
+// The clients and mirrors that the gate lets in, and those that it refuses.
 #include "server/sessions/gate.h"
 
 #include <gtest/gtest.h>
@@ -22,6 +22,7 @@ using format::HelloRequest;
 
 const std::string kWriter = "the-token-of-a-writer";
 const std::string kReader = "the-token-of-a-reader";
+const std::string kMirror = "the-token-of-a-mirror";
 
 class GateTest : public testing::Test {
  protected:
@@ -73,14 +74,33 @@ class GateTest : public testing::Test {
 TEST_F(GateTest, ClientWithATokenIsLetInWithItsRights) {
   const auto writer = gate_->Judge(Answer(Hello(), kWriter));
   ASSERT_TRUE(writer.admission);
-  EXPECT_FALSE(writer.admission->read_only);
+  EXPECT_EQ(writer.admission->rights, TokenRights::kWrite);
   EXPECT_EQ(writer.admission->secret, kWriter);
   EXPECT_EQ(writer.admission->nonce, nonce_);
   const auto reader = gate_->Judge(Answer(Hello(), kReader));
   ASSERT_TRUE(reader.admission);
-  EXPECT_TRUE(reader.admission->read_only);
+  EXPECT_EQ(reader.admission->rights, TokenRights::kRead);
   EXPECT_EQ(*gate_->ids(), (TokenIds{writer.admission->token, reader.admission->token}));
   EXPECT_NE(writer.admission->token, 0U);
+}
+
+TEST_F(GateTest, ATokenMakesMirrorsOrLetsClientsIn) {
+  Write(kWriter + "\n" + kReader + " read-only\n" + kMirror + " mirror\n");
+  EXPECT_TRUE(gate_->Refresh());
+  HelloRequest hello = Hello();
+  ExpectRefused(Answer(hello, kMirror), "this token is for mirrors alone");
+  hello.role = format::Role::kMirror;
+  ExpectRefused(Answer(hello, kWriter), "this token makes no mirror");
+  ExpectRefused(Answer(hello, kReader), "this token makes no mirror");
+  const auto mirror = gate_->Judge(Answer(hello, kMirror));
+  ASSERT_TRUE(mirror.admission);
+  EXPECT_EQ(mirror.admission->rights, TokenRights::kMirror);
+  EXPECT_TRUE(gate_->ids()->contains(mirror.admission->token));
+  for (const char* other : {"", " read-only"}) {
+    Write(kMirror + other + "\n");
+    EXPECT_TRUE(gate_->Refresh());
+    EXPECT_FALSE(gate_->ids()->contains(mirror.admission->token)) << "it has other rights";
+  }
 }
 
 TEST_F(GateTest, ClientWithoutATokenIsRefused) {
@@ -100,6 +120,9 @@ TEST_F(GateTest, ClientWithoutATokenIsRefused) {
   ExpectRefused(changed, "does not know this token");
   changed = hello;
   changed.client_id = 78;
+  ExpectRefused(changed, "does not know this token");
+  changed = hello;
+  changed.role = format::Role::kMirror;
   ExpectRefused(changed, "does not know this token");
   changed = hello;
   changed.challenge ^= 1;
@@ -158,7 +181,7 @@ TEST_F(GateTest, AChangeOfTheFileCounts) {
   ExpectRefused(Answer(Hello(), kWriter), "does not know");
   const auto verdict = gate_->Judge(Answer(Hello(), kReader));
   ASSERT_TRUE(verdict.admission);
-  EXPECT_FALSE(verdict.admission->read_only);
+  EXPECT_EQ(verdict.admission->rights, TokenRights::kWrite);
 }
 
 // The gate remembers a limited number of proofs, and forgets them when they are too old to count.
