@@ -188,6 +188,7 @@ size_t Shard::GiveUp(uint64_t held) {
   if (later) replies_.Postpone(held);
   size_t ended = settled + replies_.AddHeld(held) + replies_.AddFailed();
   ended += inbox_.WakeForMedium();
+  if (parked().awaits_room()) data_.cleaning().waiting().wait().EndAll();  // They go on in this Poll.
   return ended + inbox_.WakeForWriter(SIZE_MAX, true);
 }
 

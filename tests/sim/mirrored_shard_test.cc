@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "client/engine.h"
 #include "fabric/sim/network.h"
 #include "format/mirror_link.h"
@@ -21,6 +22,7 @@
 #include "nvm/writer.h"
 #include "server/crash_pool.h"
 #include "server/pool/formatted_pool.h"
+#include "server/requests/reply_batch.h"
 #include "server/sessions/gate.h"
 #include "server/shard.h"
 
@@ -117,10 +119,10 @@ class MirroredShardTest : public testing::Test {
     regions_ = *server::PoolRegions::Register(*fabric_, pool_->pool());
     queue_ = *fabric_->CreateQueue();
     const server::Port port{*fabric_, regions_, *queue_, format::FlushMethod::kServerFlush};
-    server::ShardOptions options;
-    options.clock = &network_;
-    options.mirrored = mirrored;
-    shard_ = *server::Shard::Create(*pool_, 0, std::span(&port, 1), options);
+    options_.clock = &network_;
+    options_.mirrored = mirrored;
+    shard_ = *server::Shard::Create(*pool_, 0, std::span(&port, 1), options_);
+    shard_->OnEvent([](std::string_view line) { ADD_FAILURE() << line; });
     ASSERT_TRUE(shard_->data().TakeUp().ok());
     shard_->data().BeginCleaning();
     listener_ = *fabric_->Listen(kPrimaryAddress);
@@ -146,6 +148,27 @@ class MirroredShardTest : public testing::Test {
     network_.KillNode("mirror1");
     mirror_.reset();
   }
+  // The mirror dies, and the shard stops at its next Poll.
+  void StopBeforePoll() {
+    MirrorDies();
+    for (int step = 0; step < 1000 && shard_->links()->size() > 0; ++step) {
+      network_.Step();
+      (void)shard_->links()->Poll();
+    }
+    network_.RunUntil(network_.Now() + 2 * kMirrorTimeout);
+    shard_->links()->Look();
+    ASSERT_TRUE(shard_->links()->stopped());
+  }
+  void Stop() {
+    ASSERT_NO_FATAL_FAILURE(StopBeforePoll());
+    (void)shard_->Poll();
+  }
+  // Another mirror joins, with a copy of the pool.
+  void Resume() {
+    Rest();
+    Mirror(2);
+    ASSERT_TRUE(Until([&] { return mirror_->in_sync() && !shard_->links()->stopped(); }));
+  }
 
   void Step() {
     network_.Step();
@@ -154,10 +177,10 @@ class MirroredShardTest : public testing::Test {
       const bool is_mirror = guest && guest->hello.role == format::Role::kMirror;
       if (guest) shard_->Admit(std::move(incoming), guest->hello, 0, is_mirror ? of_mirrors_ : guest->admission);
     }
-    if (shard_->Poll() == 0) (void)shard_->Tidy(std::chrono::milliseconds(1));
+    if (shard_->Poll() == 0 && ++idle_steps_ % steps_per_tidy_ == 0) (void)shard_->Tidy(std::chrono::milliseconds(1));
     EXPECT_TRUE(nvm_->is_fenced()) << "the mirror gets nothing that a power cut of the primary could take";
     if (mirror_) mirror_->Step();
-    if (engine_) engine_->Poll();
+    if (engine_ && !client_rests_) engine_->Poll();
     if (reader_) reader_->Poll();
   }
   testing::AssertionResult Until(const std::function<bool()>& done) {
@@ -178,7 +201,7 @@ class MirroredShardTest : public testing::Test {
   // --- A client
 
   void MakeClient() {
-    client::EngineOptions options;
+    client::EngineOptions options = of_client_;
     options.client_id = 1000;
     options.timeout = std::chrono::hours(1);
     engine_ = *client::Engine::Create(network_.CreateFabric("client"), kPrimaryAddress, options, network_);
@@ -193,13 +216,26 @@ class MirroredShardTest : public testing::Test {
       return up.ok() && *up;
     });
   }
-  std::shared_ptr<std::optional<Status>> Put(const std::string& key, const std::string& value) {
+  using Came = std::shared_ptr<std::optional<Status>>;
+  Came Put(const std::string& key, const std::string& value) {
     auto came = std::make_shared<std::optional<Status>>();
     EXPECT_TRUE(engine_->Put(key, value, [came](const Status& status) { *came = status; }).ok());
     return came;
   }
+  // The reader puts a value, if the key is absent.
+  Came PutIfAbsent(const std::string& key) {
+    auto came = std::make_shared<std::optional<Status>>();
+    const Status began = reader_->Put(key, "of the reader", PutOptions{.if_version = kAbsent},
+                                      [came](const Result<uint64_t>& version) { *came = version.status(); });
+    EXPECT_TRUE(began.ok());
+    return came;
+  }
+  Code CodeOf(const Came& came) {
+    EXPECT_TRUE(Until([&] { return came->has_value(); }));
+    return came->value_or(Status(Code::kInternal)).code();
+  }
   Status PutAndWait(const std::string& key, const std::string& value) {
-    const auto came = Put(key, value);
+    const Came came = Put(key, value);
     EXPECT_TRUE(Until([&] { return came->has_value(); })) << "a put of " << key;
     return came->value_or(Status(Code::kInternal, "it never ended"));
   }
@@ -216,6 +252,19 @@ class MirroredShardTest : public testing::Test {
   std::string Get(const std::string& key) {
     return GetBy(*reader_, key, [this] { Step(); });
   }
+
+  // Returns keys of one head.
+  std::vector<std::string> KeysOfOneHead(size_t count) {
+    std::vector<std::string> keys;
+    for (int i = 0; keys.size() < count; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      if (pool_->geometry().HeadOf(HashOf(key)) == pool_->geometry().HeadOf(HashOf("key0"))) keys.push_back(key);
+    }
+    return keys;
+  }
+  [[nodiscard]] uint64_t HashOf(const std::string& key) const { return HashKey(key, pool_->superblock().hash_seed); }
+  [[nodiscard]] server::Versions& versions() { return shard_->data().versions(); }
+  [[nodiscard]] uint64_t delegated() const { return shard_->counters().Get(format::Counter::kPutsDelegated); }
 
   // --- The mirror's pool
 
@@ -261,8 +310,13 @@ class MirroredShardTest : public testing::Test {
   }
 
   fabric::SimNetwork network_{1};
+  server::ShardOptions options_;
+  client::EngineOptions of_client_;
+  uint64_t idle_steps_ = 0;
+  uint64_t steps_per_tidy_ = 1;
+  bool client_rests_ = false;  // It takes no messages. The reader does.
   server::Admission of_mirrors_;
-  uint64_t waits_ = 0;  // Of the shard, for the mirror.
+  uint64_t waits_ = 0;         // Of the shard, for the mirror.
   server::CrashPool* nvm_ = nullptr;
   std::unique_ptr<server::FormattedPool> pool_;
   std::shared_ptr<fabric::Fabric> fabric_;
@@ -430,6 +484,241 @@ TEST_F(MirroredShardTest, PutsOfMoreThanTheStreamGoToASlowMirror) {
   EXPECT_EQ(shard_->links()->size(), 1U);
   EXPECT_EQ(Promoted({"key0", "key59"}),
             (std::vector<std::string>{std::string(12'000, 'a'), std::string(12'000, 'h')}));
+}
+
+// --- What comes while the shard is stopped, or waits when it stops
+
+TEST_F(MirroredShardTest, ARefusedCommitEndsItsReservation) {
+  options_.reservations_per_client = 2;
+  of_client_.put_path = PutPath::kReserve;
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  client_rests_ = true;
+  const Came a = Put("a", "1");
+  const Came b = Put("b", "2");
+  engine_->Poll();  // Sends both.
+  ASSERT_TRUE(Until([&] { return versions().in_flight() == 2; }));
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  client_rests_ = false;  // Now it writes the values, and commits.
+  EXPECT_EQ(CodeOf(a), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(b), Code::kUnavailable);
+  EXPECT_EQ(Get("a"), "not found");
+
+  ASSERT_NO_FATAL_FAILURE(Resume());
+  const Came c = Put("c", "3");
+  const Came d = Put("d", "4");
+  EXPECT_EQ(CodeOf(c), Code::kOk);
+  EXPECT_EQ(CodeOf(d), Code::kOk);
+  EXPECT_TRUE(Until([&] { return versions().in_flight() == 0; }));
+  EXPECT_EQ(Get("a"), "1");
+  EXPECT_EQ(Promoted({"a", "b", "c", "d"}), (std::vector<std::string>{"1", "2", "3", "4"}));
+}
+
+TEST_F(MirroredShardTest, ACommitThatWaitsWhenTheShardStopsEndsItsReservation) {
+  options_.reservations_per_client = 1;
+  of_client_.put_path = PutPath::kReserve;
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  mirror_->stuck = true;
+  const Came a = Put("a", "1");
+  Rest(500);
+  EXPECT_FALSE(a->has_value());
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  EXPECT_EQ(CodeOf(a), Code::kUnavailable);
+  ASSERT_NO_FATAL_FAILURE(Resume());
+  EXPECT_TRUE(PutAndWait("b", "2").ok());
+  EXPECT_EQ(Promoted({"a", "b"}), (std::vector<std::string>{"1", "2"}));
+}
+
+// The answer with the space waits, since the client has as many puts with kPlaced as it may have.
+TEST_F(MirroredShardTest, AClientGetsTheSpaceThatItWaitsForWhenTheShardStops) {
+  constexpr uint32_t kSlots = 4;
+  options_.slots_per_client = kSlots;
+  of_client_.put_path = PutPath::kReserve;
+  of_client_.ack = Ack::kPlaced;
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  mirror_->stuck = true;
+  std::vector<Came> all;
+  for (uint32_t i = 0; i < kSlots + 2; ++i) all.push_back(Put("key" + std::to_string(i), "value"));
+  Rest();
+  for (uint32_t i = 0; i < kSlots + 2; ++i) EXPECT_EQ(all[i]->has_value(), i < kSlots) << i;
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  for (const Came& came : all) EXPECT_EQ(CodeOf(came), Code::kOk);
+  EXPECT_EQ(PutAndWait("other", "value").code(), Code::kUnavailable);
+  ASSERT_NO_FATAL_FAILURE(Resume());
+  EXPECT_TRUE(Until([&] { return versions().in_flight() == 0; }));
+  for (uint32_t i = 0; i < kSlots + 2; ++i) EXPECT_EQ(Get("key" + std::to_string(i)), "value") << i;
+}
+
+TEST_F(MirroredShardTest, AClientGetsSpaceIfTheShardStopsInTheMiddleOfTheRequest) {
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(Until([&] { return mirror_->in_sync(); }));
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  server::ReplyBatch replies(shard_->data().nvm(), shard_->control().activity(), network_);
+  server::Session session;
+  session.slots = 2;
+  session.reply_memory.resize(2 * sizeof(format::Reply));
+  const auto reserve = static_cast<uint8_t>(format::RequestOp::kReserve);
+  const auto put = static_cast<uint8_t>(format::RequestOp::kPutInline);
+  replies.AddReply({session, 0}, reserve, 1, {}, server::Undone::kPlaced);
+  replies.AddReply({session, 1}, put, 2, {}, server::Undone::kPlaced);
+  EXPECT_EQ(session.replies.size(), 2U);
+  const auto code = [&](size_t slot) {
+    return LoadAs<format::Reply>(std::span(session.reply_memory).subspan(slot * sizeof(format::Reply))).code;
+  };
+  EXPECT_EQ(Code{code(0)}, Code::kOk);
+  EXPECT_EQ(Code{code(1)}, Code::kUnavailable);
+}
+
+TEST_F(MirroredShardTest, ARefusedDelegatedPutEndsItsChunk) {
+  of_client_.put_path = PutPath::kDelegate;
+  steps_per_tidy_ = 500;  // No chunk gets too old.
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  const std::vector<std::string> keys = KeysOfOneHead(5);
+  for (int i = 0; i < 3; ++i) {  // The first ones ask for a chunk, and learn of its region.
+    ASSERT_TRUE(PutAndWait(keys[0], "v0").ok());
+    Rest(100);
+  }
+  ASSERT_EQ(delegated(), 1U);
+  mirror_->stuck = true;
+  const Came waits = Put(keys[1], "v1");
+  ASSERT_TRUE(Until([&] { return delegated() == 2; }));
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  EXPECT_EQ(CodeOf(waits), Code::kUnavailable);
+
+  // The client does not know yet that a put is refused, and places the next one in the chunk.
+  client_rests_ = true;
+  const Came refused = Put(keys[2], "v2");
+  const Came also_refused = Put(keys[3], "v3");
+  engine_->Poll();  // Sends both.
+  ASSERT_NO_FATAL_FAILURE(Resume());
+  const Came later = Put(keys[4], "v4");
+  client_rests_ = false;
+  EXPECT_EQ(CodeOf(refused), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(also_refused), Code::kUnavailable);
+  EXPECT_EQ(versions().chunks().open(), 0U);
+  EXPECT_EQ(CodeOf(later), Code::kOk);
+  EXPECT_TRUE(Until([&] { return versions().chunks().count() == 0; })) << "the client gives the chunk back";
+  EXPECT_EQ(Promoted(keys), (std::vector<std::string>{"v0", "v1", "not found", "not found", "v4"}));
+}
+
+// The client gives the older chunk back by its first put in the newer one.
+TEST_F(MirroredShardTest, ARefusedDelegatedPutEndsTheOlderChunk) {
+  of_client_.put_path = PutPath::kDelegate;
+  steps_per_tidy_ = 500;  // No chunk gets too old.
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  const std::vector<std::string> keys = KeysOfOneHead(20);
+  size_t next = 0;
+  for (; delegated() < 8; ++next) {  // The first chunk is full then.
+    ASSERT_TRUE(PutAndWait(keys[next], std::string(200, 'v')).ok());
+    Rest(100);
+  }
+  ASSERT_EQ(versions().chunks().open(), 2U);
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  EXPECT_EQ(PutAndWait(keys[next], std::string(200, 'v')).code(), Code::kUnavailable);
+  EXPECT_TRUE(Until([&] { return versions().chunks().count() == 0; }));
+}
+
+TEST_F(MirroredShardTest, RequestsThatWaitForTheMirrorEndWhenTheShardStops) {
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  mirror_->stuck = true;
+  const Came put = Put("key", "value");
+  Rest(500);
+  const Came conditional = PutIfAbsent("key");
+  Rest(500);
+  EXPECT_FALSE(shard_->parked().for_medium.empty());
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  EXPECT_TRUE(shard_->parked().for_medium.empty());
+  EXPECT_EQ(CodeOf(put), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(conditional), Code::kUnavailable);
+}
+
+TEST_F(MirroredShardTest, RequestsThatWaitForAWriterEndWhenTheShardStops) {
+  of_client_.put_path = PutPath::kReserve;
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  client_rests_ = true;
+  (void)Put("key", "value");
+  ASSERT_TRUE(Until([&] { return versions().in_flight() == 1; }));
+  const Came conditional = PutIfAbsent("key");
+  ASSERT_TRUE(Until([&] { return shard_->parked().awaits_writers(); }));
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  EXPECT_FALSE(shard_->parked().awaits_writers());
+  EXPECT_EQ(CodeOf(conditional), Code::kUnavailable);
+}
+
+// No cleaner runs, so there is no room before the shard stops, nor after that.
+TEST_F(MirroredShardTest, RequestsThatWaitForRoomEndWhenTheShardStops) {
+  of_client_.put_path = PutPath::kReserve;
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  Came last;
+  for (int i = 0; i < 2000 && !shard_->parked().awaits_room(); ++i) {
+    last = Put("key" + std::to_string(i), std::string(20'000, 'v'));
+    ASSERT_TRUE(Until([&] { return last->has_value() || shard_->parked().awaits_room(); }));
+  }
+  ASSERT_TRUE(shard_->parked().awaits_room());
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  EXPECT_FALSE(shard_->parked().awaits_room());
+  EXPECT_EQ(CodeOf(last), Code::kUnavailable);
+}
+
+// The shard hears of both at the same time.
+TEST_F(MirroredShardTest, APutThatTheMirrorHasStoredIsAnsweredWhenTheShardStops) {
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  mirror_->stuck = true;
+  const Came put = Put("key", "value");
+  Rest(500);
+  mirror_->stuck = false;
+  mirror_->Step();
+  network_.RunUntil(network_.Now() + std::chrono::milliseconds(1));
+  (void)shard_->links()->Poll();
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  EXPECT_EQ(CodeOf(put), Code::kOk);
+  EXPECT_EQ(Get("key"), "value");
+}
+
+// The medium damages the entry. It names the older version then, so the newer one has to wait for its entry again.
+TEST_F(MirroredShardTest, APutWhoseEntryIsNotHeldIsNotAnsweredWhenTheShardStops) {
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  mirror_->stuck = true;
+  const Came older = Put("key", "older");
+  Rest(500);
+  index::Index& index = versions().part().index();
+  const auto slot = index.Find(HashOf("key"), [](index::Slot, const format::IndexEntry&) { return true; });
+  ASSERT_TRUE(slot.has_value());
+  const format::EntryWord word = index.WordAt(*slot);
+  const Came newer = Put("key", "newer");
+  Rest(500);
+  ASSERT_NE(index.WordAt(*slot).new_address(), word.new_address());
+  index.StoreWord(*slot, word);
+  mirror_->stuck = false;
+  mirror_->Step();
+  network_.RunUntil(network_.Now() + std::chrono::milliseconds(1));
+  (void)shard_->links()->Poll();
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  EXPECT_EQ(CodeOf(older), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(newer), Code::kUnavailable);
+  EXPECT_EQ(Get("key"), "older");
+  ASSERT_NO_FATAL_FAILURE(Resume());
+  EXPECT_TRUE(Until([&] { return Get("key") == "newer"; }));
 }
 
 }  // namespace

@@ -10,6 +10,16 @@ namespace erda::server {
 
 using format::Reply;
 
+namespace {
+
+// Returns true if the reply tells a client of space for a value that it may write. The client gets this reply even if
+// the medium fails. Otherwise the reservation would wait for a value that the client never writes.
+bool GivesSpace(uint8_t kind, uint8_t code) {
+  return kind == static_cast<uint8_t>(format::RequestOp::kReserve) && code == static_cast<uint8_t>(Code::kOk);
+}
+
+}  // namespace
+
 // Inline, since each reply goes through it.
 [[gnu::always_inline]] inline void ReplyBatch::AddFromMemory(const Asked& asked, uint8_t kind) {
   const bool like_last = !answered_.empty() && answered_.back().kind == kind && answered_.back().seen == asked.seen;
@@ -20,8 +30,10 @@ using format::Reply;
 }
 
 void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome, Undone undone) {
-  if (holds_later_ && undone != Undone::kMayBe && nvm_.failed()) [[unlikely]]
-    return AddReply(asked, kind, id, OfFailedMedium(nvm_), Undone::kMayBe);
+  if (holds_later_ && undone != Undone::kMayBe && nvm_.failed()) [[unlikely]] {
+    const bool stays = GivesSpace(kind, static_cast<uint8_t>(outcome.code));
+    return AddReply(asked, kind, id, stays ? outcome : OfFailedMedium(nvm_), Undone::kMayBe);
+  }
   activity_.CountAnswer(kind, outcome.code);
   activity_.CountRequest(asked.session.fabric);
   Reply reply{};
@@ -53,9 +65,9 @@ size_t ReplyBatch::AddHeld(uint64_t held) {
 size_t ReplyBatch::AddFailed() {
   const Outcome failed = OfFailedMedium(nvm_);
   return waiting_.ReleaseAll([&](const Asked& asked, uint8_t kind) {
-    if (kind != 0) {
-      const auto memory = std::span(asked.session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply));
-      auto reply = LoadAs<Reply>(memory);
+    const auto memory = std::span(asked.session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply));
+    auto reply = LoadAs<Reply>(memory);
+    if (kind != 0 && !GivesSpace(kind, reply.code)) {
       reply.code = static_cast<uint8_t>(failed.code);
       reply.reason = static_cast<uint8_t>(failed.reason);
       reply.number = failed.number;

@@ -28,8 +28,8 @@ class ReplyBatch {
 
   // Adds the reply to a request. `kind` is the request's RequestOp, or 0 for a question for the time. On a pool with a
   // journal, a reply that is never undone waits until the medium holds all that the shard has flushed. So does one to a
-  // put with kPlaced, if the session has too many of them. If the medium has failed, a reply
-  // that would wait is an error.
+  // put with kPlaced, if the session has too many of them. If the medium has failed, a reply that would wait is an
+  // error, unless it gives space for a value.
   void AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome, Undone undone = Undone::kNever);
   // Adds a message without bytes, which the client did not ask for.
   void AddNotice(Session& session, uint32_t imm) { Add(session, imm, {}); }
@@ -48,7 +48,7 @@ class ReplyBatch {
   }
   // Adds the replies that waited, and whose place the medium holds now: the next Send posts them. Returns how many.
   size_t AddHeld(uint64_t held);
-  // The medium has failed: adds the replies that waited, as errors. Returns how many.
+  // The medium has failed: adds the replies that waited, as errors, except those that give space. Returns how many.
   size_t AddFailed();
   // The replies that AddHeld would add wait until the medium holds all that the shard has flushed now.
   void Postpone(uint64_t held) { waiting_.Postpone(held, nvm_.place()); }

@@ -26,6 +26,13 @@ bool ChangesKey(const Request& request) {
   return op != RequestOp::kPutDelegated && op != RequestOp::kReport && op != RequestOp::kClean;
 }
 
+// Returns true if the client uses a chunk that it has, or gives it back. The shard takes note of that even if its
+// medium has failed.
+bool ConcernsOwnChunk(const Request& request) {
+  const RequestOp op{request.op};
+  return op == RequestOp::kPutDelegated || op == RequestOp::kGiveBack;
+}
+
 bool IsConditional(const Request& request) { return request.condition != static_cast<uint8_t>(Condition::kNone); }
 
 }  // namespace
@@ -71,7 +78,15 @@ bool IsConditional(const Request& request) { return request.condition != static_
       if (outcome->reason == Reason::kTooManyReservations) outcome->number = options_.reservations_per_client;
       break;
     case RequestOp::kPutDelegated: {
-      const bool waits = versions_.holds_later() && Awaited(key, key_hash);
+      bool waits = false;
+      if (versions_.holds_later()) [[unlikely]] {
+        if (versions_.medium_failed()) {
+          versions_.delegating().Refuse(key_hash, format::LogAddress(request.address), session.id);
+          *outcome = OfFailedMedium(versions_.nvm());
+          return Replied{};
+        }
+        waits = Awaited(key, key_hash).has_value();
+      }
       const auto put = versions_.delegating().Put(key, key_hash, request.value_size, request.value_crc, ack,
                                                   format::LogAddress(request.address), session.id, deadline, waits);
       if (!put) return Violation("a delegated put without its value, or not at the chunk's next free place");
@@ -107,7 +122,7 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
   const auto request = LoadAs<Request>(slot);  // a private copy
   if (after != After::kNothing && !MayWait(request)) return Violation("a request whose bytes changed while it waited");
   if (const Violation violation = CheckRights(request, session)) return violation;
-  if (versions_.holds_later() && versions_.medium_failed()) [[unlikely]]
+  if (versions_.holds_later() && versions_.medium_failed() && !ConcernsOwnChunk(request)) [[unlikely]]
     return Refuse(asked, request);
   Outcome outcome;
   switch (RequestOp{request.op}) {
@@ -140,17 +155,14 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
   return Replied{};
 }
 
-// (J5) A chunk may be given back: that needs no answer of the medium.
+// The client does not commit again. So the reservation ends as after any commit, and only the answer is an error.
 Served RequestHandler::Refuse(const Asked& asked, const Request& request) {
-  Outcome outcome = OfFailedMedium(versions_.nvm());
-  if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
-    versions_.delegating().GiveBack(request.head, format::LogAddress(request.address), request.version,
-                                    asked.session.id);
-    outcome = {};
+  sessions_.CountRefused(asked.session.fabric);
+  if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
+    commits_.Begin(asked, request);
   } else {
-    sessions_.CountRefused(asked.session.fabric);
+    replies_.AddReply(asked, request.op, request.id, OfFailedMedium(versions_.nvm()), Undone::kMayBe);
   }
-  replies_.AddReply(asked, request.op, request.id, outcome, Undone::kMayBe);
   return Replied{};
 }
 

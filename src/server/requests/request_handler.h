@@ -58,7 +58,7 @@ class RequestHandler {
 
  private:
   // Each function returns Replied if the reply is `outcome`.
-  // Answers a request after the failure of the medium.
+  // (J5) Answers a request after the failure of the medium.
   Served Refuse(const Asked& asked, const format::Request& request);
   Served Delegate(Session& session, const format::Request& request, Outcome* outcome);
   Served ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome);

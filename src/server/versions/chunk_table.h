@@ -38,6 +38,10 @@ class ChunkTable {
   [[nodiscard]] bool HasOlder(SessionId session, const Chunk& chunk) const;
   // Ends the session's older chunks of the same head. Returns the new place of `chunk`.
   Chunk* EndOlder(AllPublished, SessionId session, const Chunk& chunk);
+  // Revokes the session's chunk, unless it is revoked already.
+  void Revoke(AllPublished /*proof*/, SessionId session, Chunk& chunk) {
+    if (!chunk.revoked) Revoke(session, chunk);
+  }
   // The session gives back the chunk at the address whose header has this version: it writes no more there.
   void GiveBack(AllPublished, uint32_t head, Address address, uint64_t version, SessionId session);
   // Forgets the session's chunks, windows and news. Requires: the session is fenced.

@@ -82,4 +82,12 @@ std::optional<Outcome> Delegating::Put(std::string_view key, uint64_t key_hash, 
   return outcome.reason == Reason::kLogFull ? kNone : outcome;
 }
 
+// The client does not give back the earlier chunks of the head: it relies on this request, as in Put.
+void Delegating::Refuse(uint64_t key_hash, Address address, SessionId session) {
+  Chunk* chunk = chunks_.Find(session, geometry_.HeadOf(key_hash), address);
+  if (chunk == nullptr) return;
+  if (chunks_.HasOlder(session, *chunk)) chunk = chunks_.EndOlder(batch_.Publish(), session, *chunk);
+  chunks_.Revoke(batch_.Publish(), session, *chunk);
+}
+
 }  // namespace erda::server

@@ -47,6 +47,9 @@ class Delegating {
   // `waits` says that a put of the key has to wait. A put in a chunk cannot, so it gets kNoChunk.
   std::optional<Outcome> Put(std::string_view key, uint64_t key_hash, uint32_t value_size, uint32_t value_crc, Ack ack,
                              Address address, SessionId session, uint64_t deadline = 0, bool waits = false);
+  // (J5) The shard refuses a put of the key at `address`, since its medium has failed. The object gets no header, so a
+  // later put in the chunk would come after a gap. Revokes the chunk.
+  void Refuse(uint64_t key_hash, Address address, SessionId session);
   // The session gives back the chunk at the address whose header has this version: it writes no more there.
   void GiveBack(uint32_t head, Address address, uint64_t version, SessionId session) {
     chunks_.GiveBack(batch_.Publish(), head, address, version, session);
