@@ -46,7 +46,7 @@ Status PrimaryPool::MakeShard(const journal::Uuid& uuid, uint32_t number, const 
   Links& links = *shard->links;
   shard->pool =
       std::make_unique<ShardPool>(*pool_, *shard->stream,
-                                  journal::CapturedPool::Medium{.held = &links.held(),
+                                  journal::CapturedPool::Medium{.held = options.links.sync ? &links.held() : nullptr,
                                                                 .health = &health_,
                                                                 .await_room = [&links] { links.AwaitRoom(); },
                                                                 .await_held = [&links] { return links.AwaitHeld(); },
@@ -61,6 +61,15 @@ MemoryView PrimaryPool::view() const {
   MemoryView view = pool_->view();
   view.bytes = bytes_;  // Narrow may have made it shorter.
   return view;
+}
+
+Status PrimaryPool::Sync(uint64_t offset, uint64_t size) {
+  const bool whole = offset == 0 && size == this->size();
+  for (const auto& shard : shards_) {
+    if (!whole) break;
+    if (auto status = shard->pool->AwaitHeld(); !status.ok()) return status;
+  }
+  return pool_->Sync(offset, size);
 }
 
 Status PrimaryPool::Widen(uint64_t /*kept*/, uint64_t size) {

@@ -1,0 +1,75 @@
+// The pool of a primary without a server: what Sync waits for.
+#include "mirror/primary_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/hand_clock.h"
+#include "nvm/writer.h"
+#include "server/crash_pool.h"
+
+namespace erda::mirror {
+namespace {
+
+constexpr uint64_t kPrimaryBytes = 1 << 20;
+constexpr Nanoseconds kStopTime = std::chrono::seconds(1);
+
+class PrimaryPoolTest : public testing::Test {
+ protected:
+  std::unique_ptr<PrimaryPool> Make(LinksOptions links) {
+    links.timeout = kStopTime;
+    links.clock = &clock_;
+    links.wait = [this](std::span<fabric::CompletionQueue* const> /*queues*/) {
+      ++waits_;
+      clock_.now += kStopTime / 4;
+    };
+    auto pool = PrimaryPool::Make(std::make_unique<server::CrashPool>(kPrimaryBytes), {}, 2,
+                                  {.stream_bytes = journal::Stream::kCapacityMin, .links = std::move(links)});
+    EXPECT_TRUE(pool.ok()) << pool.status().ToString();
+    return *std::move(pool);
+  }
+  static void Change(PrimaryPool& pool, uint32_t shard) {
+    nvm::Writer writer(pool.OfShard(shard));
+    writer.Write(format::kShardRecordsOffset, AsBytes("some bytes"));
+    writer.Persist(format::kShardRecordsOffset, 10);
+  }
+
+  HandClock clock_;
+  int waits_ = 0;
+};
+
+TEST_F(PrimaryPoolTest, ASyncOfTheWholePoolWaitsForTheMirror) {
+  const auto pool = Make({});
+  EXPECT_TRUE(pool->Sync(0, pool->size()).ok()) << "all is held";
+  Change(*pool, 1);
+  EXPECT_TRUE(pool->Sync(0, format::kShardRecordsOffset).ok()) << "the superblocks are in no stream";
+  EXPECT_EQ(waits_, 0);
+  EXPECT_EQ(pool->Sync(0, pool->size()).code(), Code::kUnavailable);
+  EXPECT_GT(waits_, 3);
+  EXPECT_TRUE(pool->links(1).stopped());
+}
+
+TEST_F(PrimaryPoolTest, WithoutAMirrorThatCountsASyncWaitsForNobody) {
+  const auto pool = Make({.sync = false});
+  Change(*pool, 0);
+  Change(*pool, 1);
+  EXPECT_TRUE(pool->Sync(0, pool->size()).ok());
+  EXPECT_EQ(waits_, 0);
+}
+
+TEST_F(PrimaryPoolTest, APrimaryThatGoesOnAloneWaitsBeforeThat) {
+  const auto pool = Make({.goes_alone = true});
+  Change(*pool, 0);
+  EXPECT_TRUE(pool->Sync(0, pool->size()).ok());
+  EXPECT_GT(waits_, 3);
+  EXPECT_TRUE(pool->links(0).alone());
+}
+
+}  // namespace
+}  // namespace erda::mirror
