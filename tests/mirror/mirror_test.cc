@@ -2,10 +2,12 @@
 #include "mirror/mirror.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,10 +16,13 @@
 #include "base/bytes.h"
 #include "base/hand_clock.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "fabric/fixture.h"
 #include "format/hello.h"
+#include "format/proof.h"
 #include "mirror/primary_pool.h"
 #include "server/crash_pool.h"
+#include "server/sessions/gate.h"
 
 namespace erda::mirror {
 namespace {
@@ -122,6 +127,11 @@ class MirrorTest : public fabric::FabricTest {
     reply.hash_seed = of_primary_.hash_seed;
     fabric::Region* const offer[] = {readable_.get()};
     ++admitted_;
+    if (gate_) {
+      const auto guest = server::Greet(*incoming, gate_.get(), kShardsOfPrimary, {}, true);
+      if (!guest) return;
+      reply.proof = format::ServerProof(guest->admission.secret, guest->admission.nonce, reply);
+    }
     EXPECT_TRUE(Ok(primary_->links(request.shard).Admit(*incoming, request, 0, offer, reply, 0)));
   }
   void StepPrimary() {
@@ -155,6 +165,7 @@ class MirrorTest : public fabric::FabricTest {
     options.ring_bytes = format::kMirrorRingBytesMin;
     options.clock = &clock_;
     options.copy_bytes_per_second = rate_;
+    options.token = token_;
     options.tell = [this](std::string_view line) { told_.emplace_back(line); };
     mirror_ = *Mirror::Make(
         *client_.fabric, *pool_, superblock_, mark, [this](const Mark& next) { return StoreMark(next); },
@@ -221,12 +232,14 @@ class MirrorTest : public fabric::FabricTest {
   format::Superblock of_primary_ = MirrorSuperblock();
   bool admits_ = true;
   size_t admitted_ = 0;
+  std::unique_ptr<server::Gate> gate_;    // Null: the primary demands no token.
   std::optional<uint32_t> silent_shard_;  // It does nothing.
 
   format::Superblock superblock_ = MirrorSuperblock();
   std::unique_ptr<server::CrashPool> pool_;
   std::unique_ptr<Mirror> mirror_;
   uint64_t rate_ = 0;
+  std::string token_;
   Status marks_well_;
   std::vector<Mark> marks_;
   std::vector<std::byte> bytes_at_mark_;  // The pool when the mark was taken back.
@@ -249,12 +262,16 @@ TEST_P(MirrorTest, ANewMirrorCopiesThePoolAndIsInSync) {
   EXPECT_TRUE(IsSame());
 }
 
-TEST_P(MirrorTest, ThePrimaryChangesDuringTheCopy) {
-  rate_ = 200 << 20;
+TEST_P(MirrorTest, ThePrimaryChangesThePieceThatIsBeingRead) {
   Make();
   for (int i = 0; !PrimaryCounts(); ++i) {
     ASSERT_LT(i, 100'000) << mirror_->last_error().ToString();
-    if (i % 3 == 0 && i < 3000) ChangeSomething();
+    if (mirror_->state() == Mirror::State::kCopying) {
+      const uint64_t done = mirror_->copy()->bytes_done();
+      const uint64_t at = std::min(done + random_.Uniform(Copy::kPieceBytesMax), 2 * kBytesOfShard - 300);
+      const auto shard = static_cast<uint32_t>(at / kBytesOfShard);
+      Change(shard, at - shard * kBytesOfShard, 8 + random_.Uniform(200), random_.Next());
+    }
     Step();
   }
   ASSERT_TRUE(Until([this] { return AllIsHeld(); }));
@@ -455,6 +472,30 @@ TEST_P(MirrorTest, APrimaryOfAnOlderEpochIsNotFollowed) {
   Rest();
   EXPECT_EQ(Told("another server was promoted since"), 1U);
   EXPECT_TRUE(marks_.empty());
+}
+
+TEST_P(MirrorTest, AMirrorProvesThatItKnowsItsToken) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "tokens";
+  std::ofstream(path) << "the-token-of-a-mirror mirror\nthe-token-of-a-writer\n";
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  gate_ = *server::Gate::Open(path, clock_);
+  token_ = "the-token-of-a-mirror";
+  Make();
+  ASSERT_TRUE(UntilInSync());
+  const auto expect_refused = [&](const std::string& token, const std::string& words) {
+    told_.clear();
+    token_ = token;
+    Make();
+    Rest();
+    EXPECT_EQ(Told(words), 1U) << mirror_->last_error().ToString();
+  };
+  expect_refused("the-token-of-a-writer", "this token makes no mirror");
+  expect_refused("no-such-token-at-all", "token");
+  expect_refused("", "token");
+  // Somebody else at the primary's address, who asks for no token.
+  gate_.reset();
+  expect_refused("the-token-of-a-mirror", "it may be an impostor");
 }
 
 // --- Promotion
