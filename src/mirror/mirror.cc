@@ -211,7 +211,6 @@ Status Mirror::StoreAll(Link& link) {
 }
 
 Status Mirror::Leave() {
-  for (const auto& link : links_) link->channel.reset();
   Status status;
   for (const auto& link : links_) {
     // The bytes of a piece of the copy that has not come would be missing below these entries.

@@ -498,6 +498,114 @@ TEST_P(MirrorTest, AMirrorProvesThatItKnowsItsToken) {
   expect_refused("the-token-of-a-mirror", "it may be an impostor");
 }
 
+// --- A primary that breaks the rules
+
+// The test says by itself what the primary says.
+class HostilePrimaryOfMirrorTest : public MirrorTest {
+ protected:
+  void SetUp() override {
+    MirrorTest::SetUp();
+    admits_ = false;
+    for (format::MirrorHello& stream : streams_) stream = {{7}, 0, 0, 3, 0};
+  }
+  void TearDown() override {
+    MirrorTest::TearDown();
+    channels_ = {};
+  }
+  // Takes the links of these shards.
+  void Accept(std::initializer_list<uint32_t> shards, size_t bytes = sizeof(Greeting)) {
+    for (const uint32_t shard : shards) {
+      std::unique_ptr<fabric::Incoming> incoming;
+      ASSERT_TRUE(Until([&] { return (incoming = listener_->Poll()) != nullptr; }));
+      Greeting greeting{};
+      greeting.hello.magic = format::kHelloMagic;
+      greeting.hello.protocol_version = format::kProtocolVersion;
+      greeting.hello.pool_uuid = of_primary_.uuid;
+      greeting.hello.geometry = of_primary_.geometry;
+      greeting.hello.hash_seed = of_primary_.hash_seed;
+      greeting.stream = streams_[shard];
+      fabric::Region* const offer[] = {readable_.get()};
+      channels_[shard] = *incoming->Accept({server_.queue.get(), offer, BytesOf(greeting).first(bytes)});
+      ASSERT_TRUE(Until([&] { return channels_[shard]->connected(); }));
+    }
+  }
+  void Step() {
+    Pump();
+    (void)mirror_->Poll();
+    clock_.now += std::chrono::microseconds(10);
+  }
+  template <class Done>
+  testing::AssertionResult Until(Done&& done) {
+    for (size_t step = 0; step < world_->patience() / 10; ++step) {
+      if (done()) return testing::AssertionSuccess();
+      Step();
+    }
+    return testing::AssertionFailure() << "it never happened: " << mirror_->last_error().ToString();
+  }
+  testing::AssertionResult UntilTold(const std::string& words) {
+    return Until([&] { return Told(words) == 1; });
+  }
+  // Places bytes in the ring of a shard's link, and tells that.
+  void Place(uint32_t shard, uint64_t bytes) {
+    auto work = fabric::WriteImm(server_, 0, bytes, 0, static_cast<uint32_t>(bytes / format::kMirrorUnit));
+    work.remote.region = format::kMirrorRingRegion;
+    ASSERT_TRUE(Ok(fabric::Post(*channels_[shard], work)));
+  }
+
+  struct Greeting {
+    format::HelloReply hello;
+    format::MirrorHello stream;
+  };
+  std::array<format::MirrorHello, kShardsOfPrimary> streams_{};
+  std::array<std::unique_ptr<fabric::Channel>, kShardsOfPrimary> channels_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, HostilePrimaryOfMirrorTest, testing::ValuesIn(fabric::AllWorlds()), fabric::KindName);
+
+TEST_P(HostilePrimaryOfMirrorTest, ItSendsBeforeTheMirrorHasBegun) {
+  Make();
+  ASSERT_NO_FATAL_FAILURE(Accept({0}));
+  ASSERT_NO_FATAL_FAILURE(Place(0, 16));
+  EXPECT_TRUE(UntilTold("before the mirror has begun"));
+}
+
+TEST_P(HostilePrimaryOfMirrorTest, AfterMalformedEntriesTheMirrorMakesAnotherCopy) {
+  fabric::Put(server_.bytes(0, 64), std::string(64, static_cast<char>(0xff)));
+  Make();
+  ASSERT_NO_FATAL_FAILURE(Accept({0, 1}));
+  ASSERT_TRUE(Until([&] { return mirror_->state() >= Mirror::State::kCopying; }));
+  ASSERT_NO_FATAL_FAILURE(Place(1, 64));
+  ASSERT_TRUE(Until([&] { return mirror_->state() == Mirror::State::kApart; }));
+  EXPECT_EQ(mirror_->last_error().code(), Code::kCorruption) << mirror_->last_error().ToString();
+  channels_ = {};
+  clock_.now += kLookTime;
+  ASSERT_NO_FATAL_FAILURE(Accept({0, 1}));
+  EXPECT_TRUE(Until([&] { return Copies() == 2; }));
+}
+
+TEST_P(HostilePrimaryOfMirrorTest, ItsStreamCannotBe) {
+  streams_[1].flags = 4;
+  Make({true, 3});
+  ASSERT_NO_FATAL_FAILURE(Accept({0, 1}));
+  EXPECT_TRUE(UntilTold("its stream is at impossible places"));
+  EXPECT_TRUE(marks_.empty());
+}
+
+TEST_P(HostilePrimaryOfMirrorTest, ItsShardsDoNotAgree) {
+  streams_[1].flags = format::kMirrorMayLack;
+  Make({true, 3});
+  ASSERT_NO_FATAL_FAILURE(Accept({0, 1}));
+  EXPECT_TRUE(UntilTold("has started again meanwhile"));
+  EXPECT_TRUE(marks_.empty());
+}
+
+TEST_P(HostilePrimaryOfMirrorTest, ItKnowsNoMirrors) {
+  Make({true, 3});
+  ASSERT_NO_FATAL_FAILURE(Accept({0, 1}, sizeof(format::HelloReply)));
+  EXPECT_TRUE(UntilTold("no Erda server with mirrors"));
+  EXPECT_TRUE(marks_.empty());
+}
+
 // --- Promotion
 
 TEST_P(MirrorTest, AMirrorThatLeavesAnswersNothingMore) {
