@@ -15,7 +15,29 @@ uint32_t SuperblockCrc(const Superblock& superblock) {
   return Crc32c(0, BytesOf(copy));
 }
 
+bool MirrorFieldsFit(const Superblock& superblock) {
+  if (superblock.format_version != kMirroredVersion) {
+    return superblock.epoch == 0 && superblock.mirror_id == 0 && superblock.role() == MirrorRole::kNone;
+  }
+  switch (superblock.role()) {
+    case MirrorRole::kNone:
+      return superblock.mirror_id == 0;
+    case MirrorRole::kPrimary:
+      return true;
+    case MirrorRole::kFilling:
+    case MirrorRole::kInSync:
+      return superblock.mirror_id != 0;
+  }
+  return false;
+}
+
 namespace {
+
+// A mirrored pool may have a journal. In any other pool the version says whether there is one.
+bool JournalFits(const Superblock& superblock) {
+  if (superblock.format_version == kMirroredVersion) return superblock.journaled <= 1;
+  return superblock.journaled == (superblock.format_version == kJournaledVersion ? 1U : 0U);
+}
 
 Status CheckCopy(const Superblock& sb, uint64_t pool_size) {
   if (sb.magic != kPoolMagic) return {Code::kCorruption, "it is not an Erda pool (wrong magic number)"};
@@ -30,8 +52,11 @@ Status CheckCopy(const Superblock& sb, uint64_t pool_size) {
     return Status(Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.pool_size) +
                                               " bytes and now has " + std::to_string(pool_size));
   }
-  if (sb.journaled != (sb.format_version == kJournaledVersion ? 1U : 0U)) {
+  if (!JournalFits(sb)) {
     return {Code::kCorruption, "its superblock is damaged: its version and its journal do not fit"};
+  }
+  if (!MirrorFieldsFit(sb)) {
+    return {Code::kCorruption, "its superblock is damaged: what it says of mirrors cannot be"};
   }
   if (auto status = CheckGeometry(sb.geometry); !status.ok()) {
     return {Code::kCorruption, "its superblock is damaged: " + std::string(status.message())};

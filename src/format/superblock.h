@@ -3,9 +3,15 @@
 //
 //   byte 0        8         12    16       32           40      44        48         112        128    144        192
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
-//   | "ERDAPOOL" | format  | crc | uuid   | generation | clean | journal | geometry | boot     | hash | 0        |
+//   | "ERDAPOOL" | format  | crc | uuid   | generation | clean | journal | geometry | boot     | hash | mirrors  |
 //   |            | version |     |        |            |       |         | (64)     |          | seed |          |
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
+//
+//   mirrors:
+//   byte 144      152     156           160  192
+//   +-----------+-------+-------------+----+
+//   | mirror id | epoch | mirror role | 0  |
+//   +-----------+-------+-------------+----+
 //
 // boot: the boot id that nvm::Pool::boot told when the server marked the pool. With zeroes no byte waits in a page
 // cache. With all ones nothing vouches for the bytes that were not synced.
@@ -13,6 +19,9 @@
 // crc: CRC32C of the 192 bytes with the crc taken as 0.
 //
 // hash seed: a secret. The server tells it to the clients that it lets in, and no program prints it.
+//
+// mirrors: what the pool is among mirrored pools (docs/mirror.md). Zeroes in a pool of a version before
+// kMirroredVersion.
 #pragma once
 
 #include <array>
@@ -29,23 +38,34 @@ namespace erda::format {
 
 inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
 inline constexpr uint32_t kFormatVersion = 14;
-// A pool with a journal has this version. A program that knows no journal must not open it: the journal alone may have
-// some of the acknowledged puts.
+// A pool with a journal has this version, unless it is a mirrored one. A program that knows no journal must not open
+// it: the journal alone may have some of the acknowledged puts.
 inline constexpr uint32_t kJournaledVersion = 15;
+// A pool has this version if it is, or ever was, a primary with mirrors or a mirror. It may have a journal, too. A
+// program that knows no mirrors must not open it: it would serve a mirror, or a primary that was replaced.
+inline constexpr uint32_t kMirroredVersion = 16;
 constexpr bool IsReadable(uint32_t format_version) {
-  return format_version == kFormatVersion || format_version == kJournaledVersion;
+  return format_version >= kFormatVersion && format_version <= kMirroredVersion;
 }
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
 // The kernel's name for the time between two starts of the machine. All zeroes: none, or unknown.
 using BootId = std::array<uint8_t, 16>;
 inline constexpr BootId kNoBoot{};
-// No machine has this boot id. It marks a pool whose unsynced bytes may be lost.
+// No machine has this boot id. It marks a pool whose unsynced bytes may be lost, or whose bytes are of several times.
 inline constexpr BootId kUnvouchedBoot = [] {
   BootId boot{};
   boot.fill(0xff);
   return boot;
 }();
+
+enum class MirrorRole : uint32_t {
+  kNone = 0,     // The pool is no mirror, and has no mirrors.
+  kPrimary = 1,  // A primary. It may have mirrors.
+  kFilling = 2,  // A mirror that must not be promoted: it may lack puts that the primary has acknowledged.
+  kInSync = 3,   // A mirror that may be promoted.
+};
+constexpr bool IsMirror(MirrorRole role) { return role == MirrorRole::kFilling || role == MirrorRole::kInSync; }
 
 struct Superblock {
   uint64_t magic;
@@ -54,11 +74,19 @@ struct Superblock {
   std::array<uint8_t, 16> uuid;
   uint64_t generation;
   uint32_t clean;      // 1: a server closed the pool cleanly, and no version was in flight.
-  uint32_t journaled;  // 1: the pool has a journal (docs/journal.md), and its format version is kJournaledVersion.
+  uint32_t journaled;  // 1: the pool has a journal (docs/journal.md). Its format version is then not kFormatVersion.
   Geometry geometry;
   BootId boot;
   HashSeed hash_seed;
-  std::array<uint64_t, 6> reserved;
+  uint64_t mirror_id;    // Of a mirror: its own. Of a primary: that of the mirror that may be promoted; 0: none may be.
+  uint32_t epoch;        // It grows by one with each promotion.
+  uint32_t mirror_role;  // A MirrorRole.
+  std::array<uint64_t, 4> reserved;
+
+  [[nodiscard]] constexpr MirrorRole role() const { return static_cast<MirrorRole>(mirror_role); }
+  [[nodiscard]] constexpr bool is_mirror() const { return IsMirror(role()); }
+  // Returns true for a primary whose mirror may be promoted. It must not acknowledge a put that the mirror lacks.
+  [[nodiscard]] constexpr bool names_mirror() const { return role() == MirrorRole::kPrimary && mirror_id != 0; }
 };
 ERDA_FORMAT_SIZE(Superblock, 192);
 ERDA_FORMAT_FIELD(Superblock, magic, 0);
@@ -71,8 +99,15 @@ ERDA_FORMAT_FIELD(Superblock, journaled, 44);
 ERDA_FORMAT_FIELD(Superblock, geometry, 48);
 ERDA_FORMAT_FIELD(Superblock, boot, 112);
 ERDA_FORMAT_FIELD(Superblock, hash_seed, 128);
+ERDA_FORMAT_FIELD(Superblock, mirror_id, 144);
+ERDA_FORMAT_FIELD(Superblock, epoch, 152);
+ERDA_FORMAT_FIELD(Superblock, mirror_role, 156);
+ERDA_FORMAT_FIELD(Superblock, reserved, 160);
 
 [[nodiscard]] uint32_t SuperblockCrc(const Superblock& superblock);
+// Returns whether a superblock can say this of mirrors. A mirror has an id, a pool without a role has none, and a
+// version before kMirroredVersion says nothing.
+[[nodiscard]] bool MirrorFieldsFit(const Superblock& superblock);
 
 struct FoundSuperblock {
   Superblock superblock;

@@ -100,6 +100,10 @@ Result<format::Superblock> MarkInUse(int fd, const std::string& name, uint64_t s
   format::Superblock superblock = found->superblock;
   superblock.clean = 0;
   superblock.boot = format::kNoBoot;
+  // The pool is of an earlier time. So it may lack puts that the mirror's primary has acknowledged since.
+  if (superblock.role() == format::MirrorRole::kInSync) {
+    superblock.mirror_role = static_cast<uint32_t>(format::MirrorRole::kFilling);
+  }
   for (const uint64_t offset : format::kSuperblockOffsets) {
     ++superblock.generation;
     superblock.crc = format::SuperblockCrc(superblock);

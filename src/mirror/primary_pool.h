@@ -56,6 +56,7 @@ class PrimaryPool final : public nvm::Pool {
   Status SyncName() override { return pool_->SyncName(); }
   [[nodiscard]] format::BootId boot() const override { return pool_->boot(); }
   [[nodiscard]] bool holds_later() const override { return true; }
+  [[nodiscard]] bool has_mirrors() const override { return true; }
   [[nodiscard]] nvm::Pool& OfShard(uint32_t shard) override { return *shards_[shard]->pool; }
 
  private:

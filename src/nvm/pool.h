@@ -101,6 +101,8 @@ class Pool {
   // Returns true for a pool with a journal (docs/journal.md). A Writer flushes to the end of a stream there, and the
   // medium gets the bytes after the fence.
   [[nodiscard]] virtual bool holds_later() const { return false; }
+  // Returns true for the pool of a primary that sends its stream to mirrors (docs/mirror.md).
+  [[nodiscard]] virtual bool has_mirrors() const { return false; }
   // On a pool with a journal: the end of the stream, and the place up to which the medium has it for good. On any other
   // pool both are 0.
   [[nodiscard]] virtual uint64_t place() const { return 0; }

@@ -34,6 +34,31 @@ TEST(GoldenBytesTest, SuperblockHasItsDocumentedBytes) {
     00*48)"));
 }
 
+TEST(GoldenBytesTest, SuperblockOfAMirrorHasItsDocumentedBytes) {
+  Superblock superblock = TestSuperblock(TestGeometry(), 0x1122334455667788);
+  superblock.format_version = kMirroredVersion;
+  superblock.journaled = 1;
+  superblock.epoch = 0x01020304;
+  superblock.mirror_id = 0x1112131415161718;
+  superblock.mirror_role = static_cast<uint32_t>(MirrorRole::kInSync);
+  superblock.crc = SuperblockCrc(superblock);
+  EXPECT_EQ(Hex(BytesOf(superblock)), HexOf(R"(
+    45 52 44 41 50 4f 4f 4c  10 00 00 00 3e e0 5e ce
+    00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
+    88 77 66 55 44 33 22 11  01 00 00 00 01 00 00 00
+    00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
+    00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
+    00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
+    1f 00 00 00 02 00 00 00  01 00 00 00 0b 00 00 00
+    b0 b1 b2 b3 b4 b5 b6 b7  b8 b9 ba bb bc bd be bf
+    00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
+    18 17 16 15 14 13 12 11  04 03 02 01 03 00 00 00
+    00*32)"));
+  EXPECT_EQ(static_cast<uint32_t>(MirrorRole::kNone), 0U);
+  EXPECT_EQ(static_cast<uint32_t>(MirrorRole::kPrimary), 1U);
+  EXPECT_EQ(static_cast<uint32_t>(MirrorRole::kFilling), 2U);
+}
+
 TEST(GoldenBytesTest, ShardRecordHasItsDocumentedBytes) {
   ShardRecord record{};
   record.version_limit = 0x1122334455667788;

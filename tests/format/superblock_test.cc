@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.h"
 #include "format/fixture.h"
@@ -155,15 +156,15 @@ TEST_F(SuperblockTest, TheMessageIsAboutTheBetterCopy) {
 
 TEST_F(SuperblockTest, AnotherFormatVersionIsNamed) {
   Superblock superblock = Good(9);
-  superblock.format_version = kJournaledVersion + 1;
+  superblock.format_version = kMirroredVersion + 1;
   WriteSealed(0, superblock);
   WriteSealed(1, superblock);
-  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version " + std::to_string(kJournaledVersion + 1)));
+  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version " + std::to_string(kMirroredVersion + 1)));
   // The other version may compute its checksum in another way.
   superblock.crc = 0;
   Write(0, superblock);
   Write(1, superblock);
-  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version " + std::to_string(kJournaledVersion + 1)));
+  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version " + std::to_string(kMirroredVersion + 1)));
 }
 
 // A program that knows no journal refuses the version of a pool that has one.
@@ -179,6 +180,65 @@ TEST_F(SuperblockTest, VersionTellsWhetherThereIsAJournal) {
     WriteSealed(0, superblock);
     WriteSealed(1, superblock);
     EXPECT_TRUE(Fails(Code::kCorruption, "its version and its journal do not fit"));
+  }
+}
+
+// A program that knows no mirrors refuses the version of a mirrored pool, with a journal and without.
+TEST_F(SuperblockTest, AMirroredPoolHasItsVersion) {
+  const auto mirrored = [this](MirrorRole role, uint64_t mirror_id) {
+    Superblock superblock = Good(9);
+    superblock.format_version = kMirroredVersion;
+    superblock.mirror_role = static_cast<uint32_t>(role);
+    superblock.mirror_id = mirror_id;
+    superblock.epoch = 3;
+    return superblock;
+  };
+  const auto write = [this](const Superblock& superblock) {
+    WriteSealed(0, superblock);
+    WriteSealed(1, superblock);
+  };
+  const auto expect_damaged = [&](const Superblock& superblock, std::string_view part) {
+    write(superblock);
+    EXPECT_TRUE(Fails(Code::kCorruption, part)) << superblock.mirror_role << ", " << superblock.mirror_id;
+  };
+  constexpr std::string_view kMirrors = "what it says of mirrors cannot be";
+  constexpr std::string_view kJournal = "its version and its journal do not fit";
+  using enum MirrorRole;
+  for (const auto& [role, id] : {std::pair{kNone, 0}, {kPrimary, 0}, {kPrimary, 7}, {kFilling, 7}, {kInSync, 7}}) {
+    Superblock good = mirrored(role, static_cast<uint64_t>(id));
+    for (const uint32_t journaled : {0U, 1U, 2U}) {
+      good.journaled = journaled;
+      if (journaled > 1) {
+        expect_damaged(good, kJournal);
+        continue;
+      }
+      write(good);
+      ASSERT_TRUE(Find().ok()) << Find().status().ToString();
+      EXPECT_EQ(Find()->superblock.role(), role);
+      EXPECT_EQ(Find()->superblock.epoch, 3U);
+    }
+  }
+  expect_damaged(mirrored(kNone, 7), kMirrors);
+  expect_damaged(mirrored(kFilling, 0), kMirrors);
+  expect_damaged(mirrored(kInSync, 0), kMirrors);
+  expect_damaged(mirrored(static_cast<MirrorRole>(4), 7), kMirrors);
+  expect_damaged(mirrored(static_cast<MirrorRole>(UINT32_MAX), 7), kMirrors);
+  // Other versions say nothing of mirrors.
+  for (const uint32_t version : {kFormatVersion, kJournaledVersion}) {
+    Superblock good = Good(9);
+    good.format_version = version;
+    good.journaled = version == kJournaledVersion ? 1 : 0;
+    write(good);
+    ASSERT_TRUE(Find().ok());
+    Superblock bad = good;
+    bad.epoch = 1;
+    expect_damaged(bad, kMirrors);
+    bad = good;
+    bad.mirror_id = 1;
+    expect_damaged(bad, kMirrors);
+    bad = good;
+    bad.mirror_role = static_cast<uint32_t>(kPrimary);
+    expect_damaged(bad, kMirrors);
   }
 }
 

@@ -189,7 +189,8 @@ uint64_t PlaceOf(const Base& base, const Change& change) {
   const uint64_t which = change.index >> 8;
   switch (change.place % kPlaces) {
     case 0:
-      return format::kSuperblockOffsets[which % 2] + word % 16 * 8;
+      // The corpus was made when a change reached 16 words.
+      return format::kSuperblockOffsets[which % 2] + (word >= 240 ? 16 + word % 8 : word % 16) * 8;
     case 1:
       return format::kShardRecordsOffset + which % g.shards * sizeof(format::ShardRecord) + word % 5 * 8;
     case 2:

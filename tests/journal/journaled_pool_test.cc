@@ -132,6 +132,48 @@ TEST_F(JournaledPoolTest, MarksAreInTheFileAtOnce) {
   }
 }
 
+// A clean mark takes the memory away. A role of a clean pool that was opened must not be such a mark.
+TEST_F(JournaledPoolTest, RolesAmongMirrorsAreInTheFileAndLeaveTheMemory) {
+  MarkClean();
+  {
+    auto opened = MustOpen(Options());
+    ASSERT_NE(opened, nullptr);
+    JournaledPool* const journaled = opened.get();
+    auto pool = server::FormattedPool::Take(std::move(opened), {}, {.shards = 0}, true);
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    EXPECT_FALSE((*pool)->needs_recovery());
+    ASSERT_TRUE((*pool)->MarkMirror(format::MirrorRole::kFilling, 7, 0).ok());
+    ASSERT_TRUE((*pool)->MarkMirror(format::MirrorRole::kInSync, 7, 0).ok());
+    Put(*journaled, 1, 2, "fenced");
+  }
+  {
+    auto opened = MustOpen(Options());
+    ASSERT_NE(opened, nullptr);
+    EXPECT_TRUE(opened->start().had_image);
+    EXPECT_EQ(Get(*opened, 1, 2, 6), "fenced");
+    auto pool = server::FormattedPool::Take(std::move(opened), {}, {.shards = 0}, true);
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    EXPECT_TRUE((*pool)->superblock().is_mirror());
+    ASSERT_TRUE((*pool)->MarkOpen().ok());
+    ASSERT_TRUE((*pool)->MarkClosed().ok());
+  }
+  // A program that needs no journal promotes the closed mirror. Then a server with both files opens it.
+  {
+    auto pool = server::FormattedPool::Open({.path = Path("pool")}, {.shards = 0}, true);
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    ASSERT_TRUE((*pool)->Promote(false).ok());
+  }
+  auto opened = MustOpen(Options());
+  ASSERT_NE(opened, nullptr);
+  EXPECT_EQ(Get(*opened, 1, 2, 6), "fenced");
+  auto pool = server::FormattedPool::Take(std::move(opened), {}, {.shards = 0});
+  ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+  EXPECT_TRUE((*pool)->needs_recovery());
+  EXPECT_EQ((*pool)->superblock().format_version, format::kMirroredVersion);
+  EXPECT_EQ((*pool)->superblock().journaled, 1U);
+  EXPECT_EQ((*pool)->superblock().epoch, 1U);
+}
+
 TEST_F(JournaledPoolTest, StreamsMayBeLongerThanAllMemory) {
   Random random(1);
   std::vector<std::string> last(1000, std::string(64, '\0'));

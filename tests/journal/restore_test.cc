@@ -62,6 +62,28 @@ TEST_F(RestoreTest, RestoredPoolNeedsRecoveryAndHasAJournalOfItsOwn) {
       Code::kUnavailable);
 }
 
+// Its primary may have acknowledged puts since that time.
+TEST_F(RestoreTest, ARestoredMirrorIsNotInSync) {
+  {
+    auto opened = JournaledPool::Open({.pool = Path("pool"), .journal = Path("journal"), .disk_in_memory = true});
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    auto pool = server::FormattedPool::Take(*std::move(opened), {}, {.shards = 0}, true);
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    ASSERT_TRUE((*pool)->MarkMirror(format::MirrorRole::kFilling, 7, 0).ok());
+    ASSERT_TRUE((*pool)->MarkMirror(format::MirrorRole::kInSync, 7, 0).ok());
+  }
+  Open();
+  ASSERT_TRUE(BackUp().ok());
+  Finish();
+  auto pool = Restore("new");
+  ASSERT_TRUE(pool);
+  for (const uint64_t at : format::kSuperblockOffsets) {
+    const auto superblock = LoadAs<format::Superblock>(pool->bytes().subspan(at));
+    EXPECT_EQ(superblock.role(), format::MirrorRole::kFilling);
+    EXPECT_EQ(superblock.mirror_id, 7U);
+  }
+}
+
 // Many lives, which end by a kill or a power cut. The archive has all that was ever put, without a gap.
 TEST_F(RestoreTest, KillsAndPowerCutsLeaveNoGap) {
   Random random(1);

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/unique_fd.h"
 #include "format/geometry.h"
 #include "format/superblock.h"
@@ -196,6 +197,54 @@ TEST_F(ErdaPoolTest, APoolThatNeedsRecoveryIsSound) {
   EXPECT_NE(with_boot({1}).find("\nnot closed cleanly, and the machine was started again since"), std::string::npos);
   EXPECT_NE(with_boot(format::kUnvouchedBoot).find("\nnot closed cleanly, and a sync of its file failed"),
             std::string::npos);
+}
+
+// No program makes such pools yet. So the test changes the superblock.
+TEST_F(ErdaPoolTest, PoolsWithMirrorsAreShownAndNotServedAlone) {
+  ExpectFine(Do("create", {"--size", "64M"}));
+  EXPECT_FALSE(Json(0, "info").contains("mirror"));
+  EXPECT_EQ(Do("info").out.find("mirror"), std::string::npos);
+  const auto with_role = [this](format::MirrorRole role, uint64_t id) {
+    std::string bytes = ReadFile(Pool());
+    auto superblock = LoadAs<format::Superblock>(AsBytes(bytes).subspan(format::kSuperblockOffsets[0]));
+    superblock.format_version = format::kMirroredVersion;
+    superblock.mirror_role = static_cast<uint32_t>(role);
+    superblock.mirror_id = id;
+    superblock.epoch = 3;
+    superblock.crc = format::SuperblockCrc(superblock);
+    std::memcpy(bytes.data() + format::kSuperblockOffsets[0], &superblock, sizeof(superblock));
+    WriteFile(Pool(), bytes);
+  };
+  const auto expect = [&](format::MirrorRole role, uint64_t id, const std::string& name, const std::string& more) {
+    with_role(role, id);
+    const auto text = Do("info");
+    ExpectFine(text);
+    EXPECT_NE(text.out.find(" bytes, format version 16, "), std::string::npos) << text.out;
+    EXPECT_NE(text.out.find("\nmirror role   " + name + more + "; epoch 3\n"), std::string::npos) << text.out;
+    const auto json = Json(0, "info")["mirror"];
+    EXPECT_EQ(json["role"], name);
+    EXPECT_EQ(json["epoch"], 3);
+    EXPECT_EQ(json["id"], id == 0 ? "0000000000000000" : "00000000000000ab");
+    ExpectFine(Do("check"));
+    ExpectFine(Run("erda-inspect", {Pool()}));
+  };
+  const auto expect_refused = [this](const std::string& part) {
+    const std::string before = ReadFile(Pool());
+    ExpectRefused(ServerWith({"--pool", Pool(), "--listen", Address()}), 1, part);
+    ExpectRefused(Do("resize", {"--size", "128M"}), 1, "the same size");
+    EXPECT_TRUE(ReadFile(Pool()) == before);
+  };
+  expect(format::MirrorRole::kFilling, 0xab, "filling", ", id 00000000000000ab");
+  expect_refused("it is a mirror that may lack acknowledged puts");
+  expect(format::MirrorRole::kInSync, 0xab, "in sync", ", id 00000000000000ab");
+  expect_refused("it is a mirror, and in sync");
+  expect(format::MirrorRole::kPrimary, 0xab, "primary", ", mirror 00000000000000ab may be promoted");
+  expect_refused("it is a primary, and its mirror may be promoted");
+  expect(format::MirrorRole::kPrimary, 0, "primary", "");
+  expect(format::MirrorRole::kNone, 0, "none", "");
+  StopServer(*StartServerWith({"--pool", Pool(), "--listen", Address()}));
+  ExpectFine(Do("resize", {"--size", "128M"}));
+  EXPECT_EQ(Json(0, "info")["mirror"]["epoch"], 3);
 }
 
 TEST_F(ErdaPoolTest, OtherFilesAndPoolsInUseAreRefused) {

@@ -41,6 +41,25 @@ bool IsValid(const SuperblockCopy& copy) {
   return copy.state == SuperblockCopy::State::kCounts || copy.state == SuperblockCopy::State::kOlder;
 }
 
+const char* RoleName(format::MirrorRole role) {
+  switch (role) {
+    case format::MirrorRole::kNone:
+      return "none";
+    case format::MirrorRole::kPrimary:
+      return "primary";
+    case format::MirrorRole::kFilling:
+      return "filling";
+    case format::MirrorRole::kInSync:
+      break;
+  }
+  return "in sync";
+}
+
+bool IsMirrored(const format::Superblock& superblock) { return superblock.format_version == format::kMirroredVersion; }
+
+// As text, since a JSON reader may keep only 53 bits of a number.
+std::string MirrorId(const format::Superblock& superblock) { return fmt::format("{:016x}", superblock.mirror_id); }
+
 std::string Uuid(const format::Superblock& superblock) { return fmt::format("{:02x}", fmt::join(superblock.uuid, "")); }
 
 // --- JSON
@@ -141,6 +160,14 @@ std::string Text(char name, const SuperblockCopy& copy) {
                      copy.superblock.clean == 1 ? "clean" : "in use");
 }
 
+std::string MirrorText(const format::Superblock& superblock) {
+  if (!IsMirrored(superblock)) return "";
+  std::string id;
+  if (superblock.is_mirror()) id = ", id " + MirrorId(superblock);
+  if (superblock.names_mirror()) id = ", mirror " + MirrorId(superblock) + " may be promoted";
+  return fmt::format("mirror role   {}{}; epoch {}\n", RoleName(superblock.role()), id, superblock.epoch);
+}
+
 std::string Text(const inspect::ShardReport& shard, bool verify) {
   std::string text = fmt::format("\nshard {}\n", shard.shard);
   const auto line = [&text](const char* name, const std::string& what) {
@@ -198,6 +225,9 @@ std::string Dump(const ordered_json& json) {
 void AddFrame(ordered_json& json, const PoolReport& report) {
   json["superblocks"] = {{"a", JsonOf(report.superblocks[0])}, {"b", JsonOf(report.superblocks[1])}};
   json["journal"] = report.superblock.journaled != 0;
+  if (const format::Superblock& sb = report.superblock; IsMirrored(sb)) {
+    json["mirror"] = {{"role", RoleName(sb.role())}, {"epoch", sb.epoch}, {"id", MirrorId(sb)}};
+  }
   json["geometry"] = JsonOf(report.superblock.geometry);
 }
 
@@ -235,7 +265,7 @@ std::string ClosedText(const PoolReport& report) {
     return "not closed cleanly: it needs recovery, which a server does when it opens it\n";
   }
   const char* const since = report.superblock.boot == format::kUnvouchedBoot
-                                ? "a sync of its file failed"
+                                ? "a sync of its file failed, or it was promoted by force"
                                 : "the machine was started again since, or it is another machine's";
   return fmt::format(
       "not closed cleanly, and {}: a server verifies every value when it opens it; acknowledged puts may be missing\n",
@@ -260,6 +290,7 @@ std::string FrameText(const std::string& pool, const PoolReport& report) {
                       Uuid(report.superblock), report.superblock.journaled != 0 ? ", with a journal" : "");
   text += ClosedText(report);
   text += Text('A', report.superblocks[0]) + Text('B', report.superblocks[1]);
+  text += MirrorText(report.superblock);
   text += fmt::format(
       "geometry      shards {}; in each heads {}, regions {} of {} bytes, segments of {} bytes, index slots {}\n",
       g.shards, g.heads_per_shard, g.regions_per_shard, g.region_size, g.segment_size, g.index_slots);

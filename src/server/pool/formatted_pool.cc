@@ -13,6 +13,8 @@
 
 namespace erda::server {
 
+using format::MirrorRole;
+
 Result<std::unique_ptr<FormattedPool>> FormattedPool::Open(const nvm::PoolOptions& options,
                                                            const format::GeometryWish& wish, bool offline) {
   auto pool = nvm::Pool::Open(options);
@@ -89,7 +91,21 @@ Status FormattedPool::Create(const format::GeometryWish& wish) {
 
 Status FormattedPool::MarkClosed() {
   if (auto status = pool_->Sync(); !status.ok()) return status;
-  return WriteSuperblock(true, Boot());
+  return Mark(true, Boot());
+}
+
+// Nothing vouches for the bytes, also if the mark does not reach the medium.
+Status FormattedPool::MarkUnvouched() {
+  superblock_.clean = 0;
+  superblock_.boot = format::kUnvouchedBoot;
+  return Mark(false, format::kUnvouchedBoot);
+}
+
+Status FormattedPool::Mark(bool clean, const format::BootId& boot) {
+  format::Superblock next = superblock_;
+  next.clean = clean ? 1 : 0;
+  next.boot = boot;
+  return copies_differ_ ? WriteBothCopies(next) : WriteSuperblock(next);
 }
 
 Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish, bool offline) {
@@ -114,6 +130,8 @@ Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish, boo
   // use.
   needs_recovery_ = sb.clean != 1 || found->other_damaged;
   superblock_ = sb;
+  superblock_.clean = needs_recovery_ ? 0 : 1;
+  if (auto status = CheckMirror(offline); !status.ok()) return status;
   if (auto status = CheckJournal(offline); !status.ok()) return status;
   copy_ = found->copy;
   pool_->Narrow(sb.geometry.pool_size);
@@ -128,7 +146,93 @@ Status FormattedPool::CheckJournal(bool offline) const {
   return {Code::kConflict, "it has a journal, and was not closed cleanly: start a server with both, and stop that"};
 }
 
+Status FormattedPool::CheckMirror(bool offline) const {
+  if (offline) return {};
+  switch (superblock_.role()) {
+    case MirrorRole::kNone:
+      return {};
+    case MirrorRole::kPrimary:
+      if (!superblock_.names_mirror() || pool_->has_mirrors()) return {};
+      return {Code::kConflict,
+              "it is a primary, and its mirror may be promoted in its place. So it is served only together with that "
+              "mirror, which would lack the puts otherwise"};
+    case MirrorRole::kFilling:
+      return {
+          Code::kConflict,
+          "it is a mirror that may lack acknowledged puts: serve its primary, and let the mirror get them from there"};
+    case MirrorRole::kInSync:
+      break;
+  }
+  return {Code::kConflict, "it is a mirror, and in sync: it can serve clients only after it was promoted"};
+}
+
+// --- Mirrors
+
+// Both functions write both copies, one after the other. Damage to one copy leaves what the other says. It must not
+// make a mirror fit for a promotion again, bring an old epoch back, or make a primary forget its mirror. With one copy
+// of an older version, a program that knows no mirrors would open the pool by that copy.
+//
+// A process that dies between the two writes leaves two copies that differ. It has not returned, so both are right. The
+// next owner marks the pool open before it changes it, which replaces the older copy.
+
+Status FormattedPool::MarkMirror(MirrorRole role, uint64_t mirror_id, uint32_t epoch) {
+  // A server recovers what a mirror has only after a promotion.
+  if (superblock_.is_mirror() && !format::IsMirror(role)) {
+    return {Code::kInvalidArgument, "it is a mirror, and becomes another pool only by a promotion"};
+  }
+  if (role == MirrorRole::kInSync && !superblock_.is_mirror()) {
+    return {Code::kInvalidArgument, "it is no mirror, so it cannot be in sync"};
+  }
+  if (epoch < superblock_.epoch) return {Code::kInvalidArgument, "its epoch does not go back"};
+  // With a journal, a clean mark tells that the pool in memory is not needed any more. An open pool needs it.
+  format::Superblock next = pool_->holds_later() ? InUse() : superblock_;
+  next.format_version = format::kMirroredVersion;
+  next.mirror_role = static_cast<uint32_t>(role);
+  next.mirror_id = mirror_id;
+  next.epoch = epoch;
+  if (!format::MirrorFieldsFit(next)) return {Code::kInvalidArgument, "the mirror's id does not fit the role"};
+  return WriteBothCopies(next);
+}
+
+Status FormattedPool::Promote(bool force) {
+  if (!superblock_.is_mirror()) return {Code::kInvalidArgument, "it is no mirror, so it cannot be promoted"};
+  const bool filling = superblock_.role() == MirrorRole::kFilling;
+  if (filling && !force) {
+    return {Code::kConflict, "it is a mirror that is not in sync: as a primary it would lack acknowledged puts"};
+  }
+  if (superblock_.clean != 1 && !IsVouched() && !force) {
+    return {Code::kConflict,
+            "it is a mirror that may have lost bytes: its machine was started again, or a sync failed. As a primary it "
+            "would lack acknowledged puts"};
+  }
+  if (superblock_.epoch == UINT32_MAX) return {Code::kResourceExhausted, "it was promoted too often"};
+  format::Superblock next = InUse();
+  // The next start verifies each value: the copy of the primary's pool may have ended in the middle.
+  if (filling) next.boot = format::kUnvouchedBoot;
+  ++next.epoch;
+  next.mirror_role = static_cast<uint32_t>(MirrorRole::kPrimary);
+  next.mirror_id = 0;
+  if (auto status = WriteBothCopies(next); !status.ok()) return status;
+  needs_recovery_ = true;
+  return {};
+}
+
+// A pool that was closed cleanly has all bytes on the medium. So only bytes that come from now on wait in this
+// machine's page cache. In a pool that is in use, older bytes may wait in the page cache of the boot that it names.
+format::Superblock FormattedPool::InUse() const {
+  format::Superblock next = superblock_;
+  if (next.clean == 1) next.boot = Boot();
+  next.clean = 0;
+  return next;
+}
+
+// --- Growth
+
 Status FormattedPool::Grow(uint64_t size) {
+  // Their pools have the same size. The larger one would be of no use to the other.
+  if (superblock_.is_mirror() || superblock_.names_mirror()) {
+    return {Code::kConflict, "it is a mirror, or has one: the two pools must have the same size"};
+  }
   if (needs_recovery_) {
     return {Code::kConflict, "it needs recovery: start a server with it, and stop that"};
   }
@@ -154,28 +258,43 @@ Status FormattedPool::Grow(uint64_t size) {
   return {};
 }
 
-// Writes the copy that does not count, so that a write which stays half done leaves the other one.
-Status FormattedPool::WriteSuperblock(bool clean, const format::BootId& boot) {
+// --- Writing the superblock
+
+// The first copy is on the medium before the second is written. So one of the two is always whole.
+Status FormattedPool::WriteBothCopies(const format::Superblock& next) {
+  const format::Superblock before = superblock_;
+  for (int copy = 0; copy < 2; ++copy) {
+    if (auto status = WriteSuperblock(next); !status.ok()) {
+      // If the first copy is on the medium, it counts there. The generation stays, so that the next write replaces the
+      // second one.
+      const uint64_t generation = superblock_.generation;
+      superblock_ = before;
+      superblock_.generation = generation;
+      return status;
+    }
+    copies_differ_ = copy == 0;
+  }
+  return {};
+}
+
+// Writes the copy that does not count, so that a write which stays half done leaves the other one. Sets the generation
+// and the crc. After an error nothing has changed but the bytes of that copy.
+Status FormattedPool::WriteSuperblock(format::Superblock next) {
   // An earlier server may have died before the copy that counts was on the medium. It must be there before the other
   // one is touched.
   if (!Planted(Flaw::kSuperblockNotFlushed)) nvm_->Persist(format::kSuperblockOffsets[copy_], sizeof(superblock_));
-  copy_ = 1 - copy_;
-  ++superblock_.generation;
-  superblock_.clean = clean ? 1 : 0;
-  superblock_.boot = boot;
-  superblock_.crc = format::SuperblockCrc(superblock_);
-  const uint64_t at = format::kSuperblockOffsets[copy_];
+  next.generation = superblock_.generation + 1;
+  next.crc = format::SuperblockCrc(next);
+  const uint64_t at = format::kSuperblockOffsets[1 - copy_];
   nvm_->Fence();
-  nvm_->Write(at, BytesOf(superblock_));
-  nvm_->Persist(at, sizeof(superblock_));
-  Status synced = pool_->Sync(0, format::kShardRecordsOffset);
-  if (!synced.ok()) {
-    // The next attempt stores the same copy again, so that its page counts as changed. It must not store the other
-    // copy: that may be the only one on the medium.
-    copy_ = 1 - copy_;
-    --superblock_.generation;
-  }
-  return synced;
+  nvm_->Write(at, BytesOf(next));
+  nvm_->Persist(at, sizeof(next));
+  // After an error, the next attempt stores the same copy again, so that its page counts as changed. It must not store
+  // the other copy: that may be the only one on the medium.
+  if (auto status = pool_->Sync(0, format::kShardRecordsOffset); !status.ok()) return status;
+  superblock_ = next;
+  copy_ = 1 - copy_;
+  return {};
 }
 
 }  // namespace erda::server

@@ -6,16 +6,11 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/hand_clock.h"
 #include "format/control_block.h"
 
 namespace erda::server {
 namespace {
-
-class HandClock : public Clock {
- public:
-  [[nodiscard]] Nanoseconds Now() const override { return now; }
-  Nanoseconds now{0};
-};
 
 class ParkedRequestsTest : public testing::Test {
  protected:
