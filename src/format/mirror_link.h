@@ -43,12 +43,9 @@ inline constexpr uint32_t kMirrorMessageDepth = 2 * (kMirrorPiecesMax + 1);
 inline constexpr uint64_t kMirrorStreamBytesMax = uint64_t{1} << 35;
 static_assert(kMirrorStreamBytesMax / kMirrorUnit <= UINT32_MAX && kMirrorRingBytesMax / kMirrorUnit <= UINT32_MAX);
 
-// Flags of a MirrorHello, the same for all shards.
-// Without its mirror the primary goes on alone. So a mirror that has lost a link is not in sync.
-inline constexpr uint32_t kMirrorGoesAlone = 1;
-// The primary's pool may lack what the primary has answered: its machine has started again, and the pool was in memory.
-inline constexpr uint32_t kMirrorMayLack = 2;
-inline constexpr uint32_t kMirrorFlags = kMirrorGoesAlone | kMirrorMayLack;
+// The flag of a MirrorHello: the primary's pool may lack what the primary has answered. Its machine has started again,
+// and the pool was in memory.
+inline constexpr uint16_t kMirrorMayLack = 1;
 
 // Follows the HelloReply in the private data for a mirror.
 struct MirrorHello {
@@ -57,19 +54,23 @@ struct MirrorHello {
   // stored them.
   uint64_t begin;
   uint64_t end;
+  // These are the same for all shards.
   uint32_t epoch;  // Of the primary's superblock.
-  uint32_t flags;
+  uint16_t flags;
+  uint16_t alone_after;  // Milliseconds after a lost link in which the primary does not go on alone; 0: it never does.
 };
 ERDA_FORMAT_SIZE(MirrorHello, 40);
 ERDA_FORMAT_FIELD(MirrorHello, begin, 16);
 ERDA_FORMAT_FIELD(MirrorHello, end, 24);
 ERDA_FORMAT_FIELD(MirrorHello, epoch, 32);
+ERDA_FORMAT_FIELD(MirrorHello, flags, 36);
+ERDA_FORMAT_FIELD(MirrorHello, alone_after, 38);
 
 // Returns true if a primary can have said this.
 constexpr bool IsSound(const MirrorHello& hello) {
   return hello.begin % kMirrorUnit == 0 && hello.end % kMirrorUnit == 0 && hello.begin <= hello.end &&
          hello.end - hello.begin <= kMirrorStreamBytesMax && hello.end < uint64_t{1} << 63 &&
-         (hello.flags & ~kMirrorFlags) == 0;
+         (hello.flags & ~kMirrorMayLack) == 0;
 }
 
 }  // namespace erda::format

@@ -62,7 +62,7 @@ class PieceWrites {
 format::MirrorHello Feed::Hello(const journal::Stream& stream) {
   // In this order: the end may grow meanwhile, and the beginning may not go past it.
   const Place begin = stream.released();
-  return {stream.life().secret, begin, stream.end(), 0, 0};
+  return {stream.life().secret, begin, stream.end(), 0, 0, 0};
 }
 
 // --- The mirror's messages

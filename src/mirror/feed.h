@@ -24,9 +24,10 @@ class Feed {
   // The longest piece. A mirror answers after each, so a long one keeps its ring full for longer.
   static constexpr uint64_t kPieceBytesMax = 256 << 10;
 
-  // Returns what the primary tells a new mirror, without epoch and flags. REQUIRES: the stream keeps its bytes from `begin` on until a Feed says
-  // that they are stored, or its channel is destroyed. Before that a device may still read them. It may read bytes
-  // again that the mirror has answered, and a mirror drops what comes a second time.
+  // Returns what the primary tells a new mirror, without the fields that are the same for all shards. REQUIRES: the
+  // stream keeps its bytes from `begin` on until a Feed says that they are stored, or its channel is destroyed. Before
+  // that a device may still read them. It may read bytes again that the mirror has answered, and a mirror drops what
+  // comes a second time.
   [[nodiscard]] static format::MirrorHello Hello(const journal::Stream& stream);
 
   // hello: what the mirror was told.

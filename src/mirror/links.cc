@@ -55,6 +55,7 @@ void Links::Close() {
   RemoveEnded();
   queues_.clear();
   ports_.clear();
+  admit_ = {};
 }
 
 Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& request, size_t fabric,
@@ -74,8 +75,11 @@ Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& requ
   link->peer = incoming.peer_name();
   Greeting greeting{hello, Feed::Hello(stream_)};
   greeting.stream.epoch = options_.epoch;
-  greeting.stream.flags = (options_.goes_alone ? format::kMirrorGoesAlone : 0) |
-                          (options_.may_lack ? format::kMirrorMayLack : 0);
+  greeting.stream.flags = options_.may_lack ? format::kMirrorMayLack : 0;
+  if (options_.goes_alone) {
+    const int64_t millis = std::chrono::duration_cast<std::chrono::milliseconds>(options_.timeout).count();
+    greeting.stream.alone_after = static_cast<uint16_t>(std::clamp<int64_t>(millis, 1, UINT16_MAX));
+  }
   auto channel = incoming.Accept({queues_[fabric], offer, BytesOf(greeting)});
   if (!channel.ok()) return channel.status();
   link->channel = *std::move(channel);
@@ -228,7 +232,14 @@ bool Links::MakesProgress(Link& link) {
   return &link != joined_ || in_sync() || membership_.progress() != progress_;
 }
 
-void Links::Look() {
+bool Links::Look() {
+  const State state = state_;
+  const Place held = held_.load(std::memory_order_relaxed);
+  LookAtTheTime();
+  return state != state_ || held != held_.load(std::memory_order_relaxed);
+}
+
+void Links::LookAtTheTime() {
   const Nanoseconds now = options_.clock->Now();
   for (const auto& link : links_) {
     if (MakesProgress(*link)) {
@@ -245,7 +256,8 @@ void Links::Look() {
   if (now - *waiting_since_ < options_.timeout) return;
   state_ = options_.goes_alone ? State::kAlone : State::kStopped;
   began_ |= options_.goes_alone;
-  membership_.GiveUp(lost_);
+  // If that mirror has joined again, the time of its link decides.
+  if (options_.goes_alone && joined_ == nullptr) membership_.GiveUp(lost_);
   Settle();
 }
 
@@ -271,7 +283,7 @@ void Links::Turn() {
     options_.wait(queues_);
     (void)Poll();
   }
-  Look();
+  (void)Look();
 }
 
 }  // namespace erda::mirror

@@ -39,8 +39,8 @@ void WaitShortly(std::span<fabric::CompletionQueue* const> queues);
 struct LinksOptions {
   bool sync = true;         // Answers wait for a mirror. If false, no mirror joins, and all is held at once.
   bool goes_alone = false;  // Without a mirror that has joined. If false, the shard stops to answer.
-  // After this time without a mirror that is in sync. A mirror that makes no progress for so long is gone. With
-  // `goes_alone`, a mirror that has lost a link must notice it sooner.
+  // After this time without a mirror that is in sync. A mirror that makes no progress for so long is gone. A
+  // millisecond at least. With `goes_alone` the mirrors hear of it: they must notice a lost link sooner.
   Nanoseconds timeout = std::chrono::seconds(1);
   // For the mirrors: the epoch of the primary's pool, and whether the pool may lack what the primary has answered.
   uint32_t epoch = 0;
@@ -48,7 +48,8 @@ struct LinksOptions {
   const Clock* clock = &SteadyClock::Instance();
   // Returns when one of the queues may have something, and soon in any case.
   std::function<void(std::span<fabric::CompletionQueue* const>)> wait = WaitShortly;
-  std::function<void(std::string_view)> tell = {};  // Hears of mirrors that come, join and go. May be empty.
+  // Hears of mirrors that come, join and go. The threads of all shards call it. May be empty.
+  std::function<void(std::string_view)> tell = {};
 };
 
 // Owns the links, and what they use of each fabric. Belongs to the shard's thread. REQUIRES: the stream, its memory and
@@ -87,10 +88,10 @@ class Links {
   // all that a mirror may have.
   void Send();
   // Looks at the clock. Ends a link that has made no progress for too long. Without a mirror that has joined, the shard
-  // may go on alone now, or stop.
-  void Look();
-  // `admit` calls Admit for mirrors that have come. AwaitRoom and AwaitHeld call it, since a mirror that comes again
-  // may be what they wait for.
+  // may go on alone now, or stop. Returns true if that changes what the shard may answer.
+  bool Look();
+  // `admit` calls Admit for mirrors that have come. Close forgets it. AwaitRoom and AwaitHeld call it, since a mirror
+  // that comes again may be what they wait for.
   void OnWait(std::function<void()> admit) { admit_ = std::move(admit); }
   // Sends and polls until the stream may have more room. Calls Look. REQUIRES: as for Send.
   void AwaitRoom();
@@ -132,6 +133,7 @@ class Links {
   enum class State : uint8_t { kJoined, kWaiting, kAlone, kStopped };
 
   void Take(const fabric::Completion& completion);
+  void LookAtTheTime();
   // Sends and polls; waits if nothing has come. Calls Look.
   void Turn();
   void SendTo(Link& link);

@@ -18,7 +18,8 @@ namespace erda::mirror {
 // Any shard's thread calls it.
 class Membership {
  public:
-  // Stores the id of the mirror that counts in the primary's superblock. It is persistent on return.
+  // Stores the id of the mirror that counts in the primary's superblock. It is persistent on return. Any shard's thread
+  // calls it, one call at a time.
   using Keep = std::function<Status(uint64_t id)>;
 
   // named: the mirror in the primary's superblock; 0: none. keep: empty if the primary goes on alone.
@@ -28,7 +29,8 @@ class Membership {
   // error of `keep`: then no mirror counts. Call it before the mirror hears that it has joined ("names-after-telling"
   // of tests/model/joining_model.py).
   Status Join(uint64_t id);
-  // A shard goes on alone without this mirror. So another one may join all shards.
+  // A shard goes on alone without this mirror. So another one may join all shards. REQUIRES: the primary may go on
+  // alone, so `keep` is empty. Otherwise the mirror may be promoted, and no other one may join ("lets-another-join").
   void GiveUp(uint64_t id);
   [[nodiscard]] bool Counts(uint64_t id) const { return counts_.load(std::memory_order_relaxed) == id; }
 
@@ -38,6 +40,8 @@ class Membership {
   [[nodiscard]] uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
 
  private:
+  [[nodiscard]] bool AnyCounts() const { return !Counts(0); }
+
   const Keep keep_;
   std::mutex mutex_;  // Of the changes.
   // Shards read it, and act later if it was old. So it needs no order.

@@ -67,6 +67,11 @@ bool Mirror::All(Rule&& rule) const {
   return std::ranges::all_of(links_, [&](const std::unique_ptr<Link>& link) { return rule(*link); });
 }
 
+bool Mirror::may_be_promoted() const {
+  if (mark_.in_sync) return !mark_failed_;
+  return state_ == State::kInSync && All([this](const Link& link) { return !IsSilent(link); });
+}
+
 // --- Links that begin and end
 
 size_t Mirror::Poll() {
@@ -79,6 +84,9 @@ size_t Mirror::Poll() {
     count = queue_->Poll(completions_);
     for (const fabric::Completion& completion : std::span(completions_).first(count)) {
       if (status.ok()) status = Take(completion);
+    }
+    if (status.ok() && !All([this](const Link& link) { return !IsSilent(link); })) {
+      status = {Code::kUnavailable, "the primary does not answer"};
     }
     if (status.ok() && All([](const Link& link) { return link.connected; })) status = Follow();
   }
@@ -126,6 +134,7 @@ Status Mirror::ConnectTo(Link& link) {
   if (!channel.ok()) return channel.status();
   link.channel = *std::move(channel);
   link.channel->user = &link;
+  link.seen = options_.clock->Now();
   return {};
 }
 
@@ -138,7 +147,9 @@ void Mirror::End(const Status& why) {
   }
   links_.clear();
   state_ = State::kApart;
-  retry_at_ = options_.clock->Now() + options_.retry;
+  // Others than the mirror have to do something before such an error ends.
+  const bool lasts = why.code() != Code::kUnavailable && why.code() != Code::kCorruption;
+  retry_at_ = options_.clock->Now() + (lasts ? 16 : 1) * options_.retry;
   if (why.message() != last_error_.message())
     Tell("the mirror has no link to its primary: " + std::string(why.message()));
   last_error_ = why;
@@ -158,6 +169,7 @@ Status Mirror::Take(const fabric::Completion& completion) {
     case OpKind::kRead:
       if (completion.id != kHeartbeat) return copy_->Take(completion);
       link.looks = false;
+      if (completion.code == Code::kOk) link.seen = link.looked;
       return {};
     case OpKind::kReceive:
       return Breach("the primary", "it sends a message of bytes");
@@ -229,7 +241,7 @@ Status Mirror::Begin() {
   const MirrorHello hello = StreamOf(*links_[0]->channel);
   if (!CanGoOn()) {
     if (auto status = BeginCopy(); !status.ok()) return status;
-  } else if (mark_.in_sync && (hello.flags & format::kMirrorGoesAlone) != 0) {
+  } else if (mark_.in_sync && hello.alone_after != 0) {
     // From now on the primary may go on alone whenever a link is lost.
     if (auto status = Remember({false, hello.epoch}); !status.ok()) return status;
   }
@@ -260,7 +272,7 @@ Status Mirror::CheckPrimary(const Link& link) const {
   const MirrorHello stream = StreamOf(*link.channel);
   if (!format::IsSound(stream)) return Breach("the primary", "its stream is at impossible places");
   const MirrorHello first = StreamOf(*links_[0]->channel);
-  if (stream.epoch != first.epoch || stream.flags != first.flags) {
+  if (stream.epoch != first.epoch || stream.flags != first.flags || stream.alone_after != first.alone_after) {
     return {Code::kUnavailable, "the primary has started again meanwhile"};
   }
   if (stream.epoch < mark_.epoch) {
@@ -308,8 +320,7 @@ Status Mirror::Ask() {
 
 Status Mirror::BeInSync() {
   const MirrorHello hello = StreamOf(*links_[0]->channel);
-  const bool goes_alone = (hello.flags & format::kMirrorGoesAlone) != 0;
-  if (auto status = Remember({!goes_alone, hello.epoch}); !status.ok()) return status;
+  if (auto status = Remember({hello.alone_after == 0, hello.epoch}); !status.ok()) return status;
   for (const auto& link : links_) {
     if (auto status = link->follower->SayInSync(*link->channel); !status.ok()) return status;
   }
@@ -323,9 +334,10 @@ Status Mirror::BeInSync() {
 Status Mirror::LookForPrimary() {
   const Nanoseconds now = options_.clock->Now();
   if (now < look_at_) return {};
-  look_at_ = now + options_.heartbeat;
+  look_at_ = now + std::min(options_.heartbeat, SilenceMax() / 4);
   for (const auto& link : links_) {
     if (std::exchange(link->looks, true)) continue;
+    link->looked = now;
     fabric::WorkRequest work;
     work.kind = OpKind::kRead;
     work.id = kHeartbeat;
@@ -337,9 +349,22 @@ Status Mirror::LookForPrimary() {
   return {};
 }
 
+// The Read was answered after it was posted, so the primary had the link then. It goes on alone later than that by
+// alone_after. Both clocks may run at slightly different rates.
+Nanoseconds Mirror::SilenceMax() const {
+  if (state_ < State::kCopying) return options_.silence;
+  const uint16_t alone_after = StreamOf(*links_[0]->channel).alone_after;
+  return alone_after == 0 ? options_.silence : std::chrono::milliseconds(alone_after) * 7 / 8;
+}
+
+bool Mirror::IsSilent(const Link& link) const { return options_.clock->Now() - link.seen >= SilenceMax(); }
+
 Status Mirror::Remember(const Mark& mark) {
-  if (mark == mark_) return {};
+  if (mark == mark_ && !mark_failed_) return {};
+  // A write that fails may reach the medium all the same ("trusts-a-failed-write").
+  mark_failed_ = true;
   if (auto status = store_(mark); !status.ok()) return status;
+  mark_failed_ = false;
   mark_ = mark;
   return {};
 }

@@ -41,13 +41,16 @@
 namespace erda::mirror {
 
 struct MirrorOptions {
-  std::string address;                                     // Of the primary.
-  uint64_t id = 0;                                         // Not 0, and the same for each process with this pool.
+  std::string address;  // Of the primary.
+  // Not 0, and the same for each process with this pool. Two pools with one id are one mirror to the primary: then one
+  // may be promoted that lacks what the other one has.
+  uint64_t id = 0;
   std::string token;                                       // Empty: it has none.
   uint64_t ring_bytes = 1 << 20;                           // For each shard: one by format::IsMirrorRingSize.
   uint64_t copy_bytes_per_second = 0;                      // 0: no limit.
   Nanoseconds retry = std::chrono::milliseconds(200);      // From a lost link to the next attempt.
   Nanoseconds heartbeat = std::chrono::milliseconds(250);  // Between two looks whether the primary is there.
+  Nanoseconds silence = std::chrono::seconds(5);           // After this time without an answer a link is lost.
   const Clock* clock = &SteadyClock::Instance();
   std::function<void(std::string_view)> tell = {};  // Hears of what happens. May be empty.
 };
@@ -60,10 +63,12 @@ struct Mark {
   bool operator==(const Mark&) const = default;
 };
 
-// Belongs to one thread. Owns its links, and what they use of the fabric. REQUIRES: fabric and pool outlive it.
+// Belongs to one thread. Owns its links, and what they use of the fabric. REQUIRES: fabric, pool and superblock outlive
+// it.
 class Mirror {
  public:
-  // Writes the mark into the superblock. It is persistent on return.
+  // Writes the mark into the superblock. It is persistent on return. After an error the superblock may have either
+  // mark.
   using StoreMark = std::function<Status(const Mark&)>;
   enum class State : uint8_t { kApart, kConnecting, kCopying, kJoining, kInSync };
 
@@ -87,8 +92,9 @@ class Mirror {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const Mark& mark() const { return mark_; }
-  // With a primary that goes on alone, the mirror is in sync while its links are up. Otherwise the mark says it.
-  [[nodiscard]] bool may_be_promoted() const { return mark_.in_sync || state_ == State::kInSync; }
+  // With a primary that goes on alone, the mirror is in sync while its links are up. Otherwise the mark says it. Ask
+  // before Leave.
+  [[nodiscard]] bool may_be_promoted() const;
   // The progress of the copy. Null: none was begun.
   [[nodiscard]] const Copy* copy() const { return copy_ ? &*copy_ : nullptr; }
   // How often it has looked whether the primary is there, over all links.
@@ -104,7 +110,9 @@ class Mirror {
     format::ChallengeAnswer answer;
     std::unique_ptr<fabric::Channel> channel;  // After the memory that it uses.
     bool connected = false;
-    bool looks = false;  // A Read of the heartbeat is under way.
+    bool looks = false;     // A Read of the heartbeat is under way.
+    Nanoseconds looked{0};  // When the last Read was posted.
+    Nanoseconds seen{0};    // The primary had the link at this time: the last Read that was answered was posted then.
     std::optional<Follower> follower;
   };
   // Where the mirror is in a stream.
@@ -131,6 +139,9 @@ class Mirror {
   Status Ask();
   Status BeInSync();
   Status LookForPrimary();
+  // The primary has not answered a Read on this link for so long that it may go on alone, or that it is gone.
+  [[nodiscard]] bool IsSilent(const Link& link) const;
+  [[nodiscard]] Nanoseconds SilenceMax() const;
   Status Remember(const Mark& mark);
   void Tell(const std::string& what) const;
   template <class Rule>
@@ -142,6 +153,7 @@ class Mirror {
   const StoreMark store_;
   const MirrorOptions options_;
   Mark mark_;
+  bool mark_failed_ = false;  // The superblock may have another mark.
   State state_ = State::kApart;
   Status last_error_;
   Nanoseconds retry_at_{0};

@@ -9,6 +9,11 @@ namespace erda::mirror {
 
 Result<std::unique_ptr<PrimaryPool>> PrimaryPool::Make(std::unique_ptr<nvm::Pool> pool, const journal::Uuid& uuid,
                                                        uint32_t shards, const PrimaryOptions& options) {
+  const bool names_its_mirror = options.links.sync && !options.links.goes_alone;
+  if (names_its_mirror != bool(options.keep) || (!names_its_mirror && options.named != 0)) {
+    return Status(Code::kInvalidArgument,
+                  "a primary names its mirror in its superblock if it stops without that, and only then");
+  }
   std::unique_ptr<PrimaryPool> primary(new PrimaryPool(std::move(pool), options));
   for (uint32_t number = 0; number < shards; ++number) {
     if (auto status = primary->MakeShard(uuid, number, options); !status.ok()) return status;

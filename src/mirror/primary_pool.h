@@ -26,8 +26,8 @@ namespace erda::mirror {
 struct PrimaryOptions {
   uint64_t stream_bytes = 64 << 20;  // Of each shard's stream: one by Stream::IsCapacity.
   LinksOptions links;
-  // The mirror that counts by the superblock, and how to change that. Only a primary that stops without its mirror has
-  // them.
+  // The mirror that counts by the superblock, and how to change that. A primary that stops without its mirror has them,
+  // and no other one.
   uint64_t named = 0;
   Membership::Keep keep = {};
 };
@@ -35,7 +35,8 @@ struct PrimaryOptions {
 // Each shard's thread uses its own part. REQUIRES: the fabrics of the links outlive it.
 class PrimaryPool final : public nvm::Pool {
  public:
-  // Returns kResourceExhausted if the memory has no room for the streams.
+  // Returns kInvalidArgument for options that do not fit. Returns kResourceExhausted if the memory has no room for the
+  // streams.
   static Result<std::unique_ptr<PrimaryPool>> Make(std::unique_ptr<nvm::Pool> pool, const journal::Uuid& uuid,
                                                    uint32_t shards, const PrimaryOptions& options);
 

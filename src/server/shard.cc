@@ -15,6 +15,8 @@ constexpr uint32_t kPollsPerAge = 1 << 16;
 constexpr Nanoseconds kAgeTime = std::chrono::milliseconds(65);
 // The shard looks again at a client that was in the middle of a Write after this number of Polls with work.
 constexpr uint32_t kPollsPerFence = 64;
+// A shard that is never idle looks at the time of its mirrors after this number of Polls with work.
+constexpr uint32_t kPollsPerLook = 64;
 // Requests awaiting a writer that one Poll looks at if it has other work.
 constexpr size_t kUndecidedStep = 16;
 
@@ -73,7 +75,11 @@ void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::Hell
 
 void Shard::EndOthers(const TokenIds& tokens) {
   sessions_.DoomOthers(tokens);
-  if (links_ != nullptr) links_->EndOthers([&](TokenId token) { return tokens.contains(token); });
+  if (links_ != nullptr) EndOtherMirrors(tokens);
+}
+
+void Shard::EndOtherMirrors(const TokenIds& tokens) {
+  links_->EndOthers([&](TokenId token) { return tokens.contains(token); });
 }
 
 bool Shard::EndSessions() {
@@ -118,7 +124,7 @@ size_t Shard::Poll() {
   if (AskHeld()) ++served;
   data_.versions().growth().Grow();
   if (links_ != nullptr) [[unlikely]]
-    SendToMirrors();
+    served += SendToMirrors(links_->awaits_mirror() && ++polls_since_look_ % kPollsPerLook == 0);
   if (sessions_.has_new_doomed() || ++polls_since_fence_ % kPollsPerFence == 0) served += CloseDoomed();
   return served + cleaned;
 }
@@ -133,17 +139,15 @@ size_t Shard::Tidy(Nanoseconds since) {
   if (versions.in_flight() > 0) done += versions.Sweep(kSweepStep);
   if (parked().awaits_writers()) done += inbox_.WakeForWriter(SIZE_MAX, true);
   Reply();
+  if (links_ != nullptr) done += SendToMirrors(true);
   if (AskHeld()) ++done;
-  if (links_ != nullptr) {
-    links_->Look();
-    SendToMirrors();
-  }
   return done;
 }
 
-void Shard::SendToMirrors() {
+size_t Shard::SendToMirrors(bool looks) {
   data_.Fence();
   links_->Send();
+  return looks && links_->Look() ? 1 : 0;
 }
 
 // The medium gets other bytes later, such as the settled bit of a version that was answered.

@@ -53,6 +53,8 @@ class Shard {
   [[nodiscard]] mirror::Links* links() { return links_; }
   // Ends all sessions and all links to mirrors whose token is not one of these.
   void EndOthers(const TokenIds& tokens);
+  // The same for the links to mirrors alone. REQUIRES: links() is not null.
+  void EndOtherMirrors(const TokenIds& tokens);
 
   // Serves the messages that have arrived on all ports. Returns how much work that was.
   size_t Poll();
@@ -96,8 +98,9 @@ class Shard {
   size_t SettleHeld();
   // The medium of a pool with a journal has failed. `held`: the last place that it holds.
   size_t GiveUp(uint64_t held);
-  // Sends the stream to the mirrors. Before that all of it is fenced.
-  void SendToMirrors();
+  // Sends the stream to the mirrors. Before that all of it is fenced. Then it may look at the time. Returns 1 if that
+  // changes what the shard may answer.
+  size_t SendToMirrors(bool looks);
   // Has the medium write what versions or answers wait for. Returns true if the medium holds it already, as a front
   // does. Then the next Poll has something to do.
   bool AskHeld();
@@ -129,6 +132,7 @@ class Shard {
   uint64_t held_ = 0;  // The place up to which TakeHeld has looked.
   bool gave_up_ = false;
   uint32_t polls_since_fence_ = 0;
+  uint32_t polls_since_look_ = 0;
   uint32_t busy_polls_ = 0;
 };
 

@@ -228,14 +228,16 @@ void ShardThread::AdmitMirrors() {
   std::deque<Newcomer> mirrors;
   {
     const std::scoped_lock lock(mutex_);
-    const auto others = std::ranges::stable_partition(
+    const auto come = std::ranges::stable_partition(
         newcomers_, [](const Newcomer& each) { return each.hello.role != format::Role::kMirror; });
-    std::ranges::move(others, std::back_inserter(mirrors));
-    newcomers_.erase(others.begin(), others.end());
+    std::ranges::move(come, std::back_inserter(mirrors));
+    newcomers_.erase(come.begin(), come.end());
   }
   for (Newcomer& mirror : mirrors) {
     shard_->Admit(std::move(mirror.incoming), mirror.hello, mirror.port, mirror.admission);
   }
+  // The shard may wait for a mirror whose token was removed. AdmitNewcomers ends the clients, and looks once more.
+  if (gate_ != nullptr) shard_->EndOtherMirrors(*gate_->ids());
 }
 
 size_t ShardThread::AdmitNewcomers() {

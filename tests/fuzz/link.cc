@@ -101,7 +101,7 @@ class HostilePrimary {
     follower_.emplace(ring_, writer_);
     answered_ = placed_ = from;
     joins_ = false;
-    Check(follower_->Start(channel_, {{}, from, from, 0, 0}, from).ok(), "a sound hello is refused");
+    Check(follower_->Start(channel_, {{}, from, from, 0, 0, 0}, from).ok(), "a sound hello is refused");
   }
   // After an error a new link begins. Its ring has any bytes.
   void End(const Status& status) {

@@ -463,22 +463,22 @@ TEST_P(HostilePrimaryTest, ItsStreamIsAtImpossiblePlaces) {
   constexpr uint64_t kMost = format::kMirrorStreamBytesMax;
   constexpr uint64_t kPlaces = uint64_t{1} << 63;
   const format::MirrorHello hellos[] = {
-      {{}, 8, 16, 0, 0},
-      {{}, 16, 24, 0, 0},
-      {{}, 32, 16, 0, 0},
-      {{}, 0, kMost + 16, 0, 0},
-      {{}, kPlaces - 16, kPlaces, 0, 0},
-      {{}, 0, UINT64_MAX - 15, 0, 0},
-      {{}, 32, 64, 0, 4},
+      {{}, 8, 16, 0, 0, 0},
+      {{}, 16, 24, 0, 0, 0},
+      {{}, 32, 16, 0, 0, 0},
+      {{}, 0, kMost + 16, 0, 0, 0},
+      {{}, kPlaces - 16, kPlaces, 0, 0, 0},
+      {{}, 0, UINT64_MAX - 15, 0, 0, 0},
+      {{}, 32, 64, 0, 2, 0},
   };
   for (const format::MirrorHello& hello : hellos) {
     EXPECT_EQ(mirror_.follower->Start(*mirror_.channel, hello, hello.end).code(), Code::kInvalidArgument);
   }
-  const format::MirrorHello sound{{}, 32, 64, 0, 0};
+  const format::MirrorHello sound{{}, 32, 64, 0, 0, 0};
   EXPECT_TRUE(format::IsSound(sound));
-  EXPECT_TRUE(format::IsSound({{}, 32, 64, UINT32_MAX, 3}));
-  EXPECT_TRUE(format::IsSound({{}, 16, kMost + 16, 0, 0}));
-  EXPECT_TRUE(format::IsSound({{}, kPlaces - 32, kPlaces - 16, 0, 0}));
+  EXPECT_TRUE(format::IsSound({{}, 32, 64, UINT32_MAX, 1, UINT16_MAX}));
+  EXPECT_TRUE(format::IsSound({{}, 16, kMost + 16, 0, 0, 0}));
+  EXPECT_TRUE(format::IsSound({{}, kPlaces - 32, kPlaces - 16, 0, 0, 0}));
   for (const Place from : {16, 40, 80}) {
     const Status status = mirror_.follower->Start(*mirror_.channel, sound, from);
     EXPECT_EQ(status.message(), "the primary has its stream from place 32 to 64, and not at " + std::to_string(from));

@@ -157,7 +157,7 @@ class LinksTest : public MirrorFixture {
   MirrorEnd* stuck_ = nullptr;
   MirrorEnd* other_stuck_ = nullptr;
   MirrorEnd* silent_ = nullptr;  // It does not say that it is in sync.
-  uint64_t token_ = 0;  // Of mirrors that come.
+  uint64_t token_ = 0;           // Of mirrors that come.
   Status admitted_;
   std::optional<Links> links_;
 };
@@ -455,6 +455,36 @@ TEST_P(LinksTest, AMirrorThatAnotherShardHasGivenUpMakesRoomForTheNext) {
   EXPECT_EQ(links_->size(), 1U);
 }
 
+TEST_P(LinksTest, AMirrorThatComesAgainAndJoinsIsNotGivenUp) {
+  Make({.goes_alone = true});
+  MirrorEnd* mirror = ComeAndJoin(7);
+  ASSERT_NE(mirror, nullptr);
+  const Place from = mirror->follower->stored();
+  Go(mirror);
+  mirror = Come(7, from);
+  ASSERT_NE(mirror, nullptr);
+  silent_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  ASSERT_TRUE(Until([&] { return mirror->follower->has_joined(); }));
+  for (int times = 0; times < 20; ++times) {
+    membership_->Progress();  // It stores what another shard has.
+    Pass(kTimeout / 5);
+    StepPrimary();
+  }
+  EXPECT_EQ(links_->size(), 1U);
+  EXPECT_TRUE(membership_->Counts(7));
+}
+
+TEST_P(LinksTest, ALookTellsWhetherTheShardMayAnswerMore) {
+  Make({.goes_alone = true});
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  EXPECT_FALSE(links_->Look());
+  clock_.now += 2 * kTimeout;
+  EXPECT_TRUE(links_->Look());
+  EXPECT_TRUE(links_->alone());
+  EXPECT_FALSE(links_->Look());
+}
+
 TEST_P(LinksTest, AShardLooksWhetherAnotherOneHasGivenItsMirrorUp) {
   Make({.goes_alone = true});
   ASSERT_NE(ComeAndJoin(7), nullptr);
@@ -484,7 +514,7 @@ TEST(MembershipTest, OneMirrorCountsUntilItIsGivenUp) {
   EXPECT_TRUE(membership.Join(8).ok());
 }
 
-TEST(MembershipTest, TheMirrorThatASuperblockNamesIsNotGivenUp) {
+TEST(MembershipTest, TheSuperblockNamesTheMirrorThatCounts) {
   uint64_t kept = 0;
   Membership membership(0, [&kept](uint64_t id) {
     kept = id;
@@ -492,8 +522,6 @@ TEST(MembershipTest, TheMirrorThatASuperblockNamesIsNotGivenUp) {
   });
   EXPECT_TRUE(membership.Join(7).ok());
   EXPECT_EQ(kept, 7U);
-  membership.GiveUp(7);
-  EXPECT_TRUE(membership.Counts(7));
   EXPECT_EQ(membership.Join(8).code(), Code::kConflict);
   EXPECT_EQ(kept, 7U);
 }

@@ -175,7 +175,12 @@ class MirrorTest : public fabric::FabricTest {
     if (!marks_well_.ok()) return marks_well_;
     EXPECT_EQ(mark.in_sync, mirror_->state() == Mirror::State::kJoining);
     if (mark.in_sync) {
-      EXPECT_FALSE(PrimaryCounts()) << "the primary hears of it after that";
+      for (int i = 0; i < 50; ++i) {
+        Pump();
+        StepPrimary();
+      }
+      EXPECT_FALSE(primary_->links(0).in_sync() || primary_->links(1).in_sync())
+          << "the primary hears of it after that";
       EXPECT_TRUE(pool_->IsDurable(kFirstByte, kMirrorPoolBytes - kFirstByte));
     } else {
       bytes_at_mark_.assign(pool_->bytes().begin(), pool_->bytes().end());
@@ -299,6 +304,22 @@ TEST_P(MirrorTest, ThePrimaryHearsNothingBeforeTheMarkIsStored) {
   marks_well_ = {};
   clock_.now += kLookTime;
   ASSERT_TRUE(UntilInSync());
+}
+
+// A write of the superblock that fails may reach the medium all the same.
+TEST_P(MirrorTest, AMarkThatMayHaveBeenStoredIsTakenBackBeforeACopy) {
+  Make();
+  ASSERT_TRUE(Until([this] { return mirror_->state() == Mirror::State::kCopying; }));
+  marks_well_ = Status(Code::kUnavailable, "the sync failed");
+  ASSERT_TRUE(Until([this] { return mirror_->state() == Mirror::State::kApart; }));
+  EXPECT_EQ(Told("the sync failed"), 1U);
+  marks_well_ = {};
+  marks_.clear();
+  ASSERT_NO_FATAL_FAILURE(Primary());
+  clock_.now += kLookTime;
+  ASSERT_TRUE(UntilInSync());
+  EXPECT_EQ(Copies(), 2U);
+  EXPECT_EQ(marks_, (std::vector<Mark>{{false, 3}, {true, 3}}));
 }
 
 TEST_P(MirrorTest, AMirrorThatWasInSyncTakesItsMarkBackBeforeACopy) {
@@ -430,6 +451,42 @@ TEST_P(MirrorTest, AMirrorWithoutMessagesLooksWhetherThePrimaryIsThere) {
   EXPECT_EQ(mirror_->looks(), 5 * kShardsOfPrimary);
 }
 
+TEST_P(MirrorTest, AMirrorThatHearsNothingMayNotBePromotedOnceThePrimaryMayBeAlone) {
+  ASSERT_NO_FATAL_FAILURE(Primary({.goes_alone = true, .timeout = std::chrono::milliseconds(400)}));
+  Make();
+  ASSERT_TRUE(UntilInSync());
+  Rest();
+  // A Read that was posted now would tell that the primary is there.
+  const Nanoseconds before = clock_.now;
+  while (clock_.now < before + std::chrono::seconds(2)) {
+    clock_.now += std::chrono::milliseconds(40);
+    Rest();
+    ASSERT_TRUE(mirror_->may_be_promoted());
+  }
+  clock_.now += std::chrono::milliseconds(400);
+  EXPECT_FALSE(mirror_->may_be_promoted()) << "nobody has polled the mirror";
+  (void)mirror_->Poll();
+  EXPECT_EQ(mirror_->state(), Mirror::State::kApart);
+  EXPECT_EQ(Told("the primary does not answer"), 1U);
+  clock_.now += kLookTime;
+  ASSERT_TRUE(UntilInSync());
+  EXPECT_TRUE(mirror_->may_be_promoted());
+}
+
+TEST_P(MirrorTest, AMirrorThatHearsNothingForLongComesAgain) {
+  Make();
+  ASSERT_TRUE(UntilInSync());
+  Rest();
+  clock_.now += std::chrono::seconds(5);
+  EXPECT_TRUE(mirror_->may_be_promoted());
+  (void)mirror_->Poll();
+  EXPECT_EQ(mirror_->state(), Mirror::State::kApart);
+  EXPECT_TRUE(mirror_->may_be_promoted()) << "the primary answers nothing without it";
+  clock_.now += kLookTime;
+  ASSERT_TRUE(UntilInSync());
+  EXPECT_EQ(Copies(), 1U);
+}
+
 // --- Primaries that the mirror does not take
 
 TEST_P(MirrorTest, APrimaryThatMayLackAnswersGetsNoCopy) {
@@ -506,7 +563,7 @@ class HostilePrimaryOfMirrorTest : public MirrorTest {
   void SetUp() override {
     MirrorTest::SetUp();
     admits_ = false;
-    for (format::MirrorHello& stream : streams_) stream = {{7}, 0, 0, 3, 0};
+    for (format::MirrorHello& stream : streams_) stream = {{7}, 0, 0, 3, 0, 0};
   }
   void TearDown() override {
     MirrorTest::TearDown();
@@ -597,6 +654,29 @@ TEST_P(HostilePrimaryOfMirrorTest, ItsShardsDoNotAgree) {
   ASSERT_NO_FATAL_FAILURE(Accept({0, 1}));
   EXPECT_TRUE(UntilTold("has started again meanwhile"));
   EXPECT_TRUE(marks_.empty());
+}
+
+// An honest primary does the same: the operator has changed the setting.
+TEST_P(HostilePrimaryOfMirrorTest, AMarkGoesWhenThePrimaryOfTheSameStreamsMayGoOnAlone) {
+  Make();
+  ASSERT_NO_FATAL_FAILURE(Accept({0, 1}));
+  ASSERT_TRUE(Until([&] { return mirror_->state() == Mirror::State::kJoining; }));
+  for (const auto& channel : channels_) {
+    auto joined = fabric::WriteImm(server_, 0, 0, 0, format::kMirrorWord);
+    joined.local = {};
+    ASSERT_TRUE(Ok(fabric::Post(*channel, joined)));
+  }
+  ASSERT_TRUE(Until([&] { return mirror_->state() == Mirror::State::kInSync; }));
+  EXPECT_TRUE(mirror_->mark().in_sync);
+  channels_ = {};
+  ASSERT_TRUE(Until([&] { return mirror_->state() == Mirror::State::kApart; }));
+  for (format::MirrorHello& stream : streams_) stream.alone_after = 1000;
+  clock_.now += kLookTime;
+  marks_.clear();
+  ASSERT_NO_FATAL_FAILURE(Accept({0, 1}));
+  ASSERT_TRUE(Until([&] { return mirror_->state() >= Mirror::State::kCopying; }));
+  EXPECT_EQ(marks_, (std::vector<Mark>{{false, 3}}));
+  EXPECT_EQ(Copies(), 1U);
 }
 
 TEST_P(HostilePrimaryOfMirrorTest, ItKnowsNoMirrors) {

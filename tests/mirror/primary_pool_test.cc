@@ -20,6 +20,8 @@ namespace {
 constexpr uint64_t kPrimaryBytes = 1 << 20;
 constexpr Nanoseconds kStopTime = std::chrono::seconds(1);
 
+const Membership::Keep kKeep = [](uint64_t /*id*/) { return Status(); };
+
 class PrimaryPoolTest : public testing::Test {
  protected:
   std::unique_ptr<PrimaryPool> Make(LinksOptions links) {
@@ -29,10 +31,15 @@ class PrimaryPoolTest : public testing::Test {
       ++waits_;
       clock_.now += kStopTime / 4;
     };
-    auto pool = PrimaryPool::Make(std::make_unique<server::CrashPool>(kPrimaryBytes), {}, 2,
-                                  {.stream_bytes = journal::Stream::kCapacityMin, .links = std::move(links)});
+    const bool names = links.sync && !links.goes_alone;
+    auto pool = Try({.stream_bytes = journal::Stream::kCapacityMin,
+                     .links = std::move(links),
+                     .keep = names ? kKeep : Membership::Keep()});
     EXPECT_TRUE(pool.ok()) << pool.status().ToString();
     return *std::move(pool);
+  }
+  static Result<std::unique_ptr<PrimaryPool>> Try(const PrimaryOptions& options) {
+    return PrimaryPool::Make(std::make_unique<server::CrashPool>(kPrimaryBytes), {}, 2, options);
   }
   static void Change(PrimaryPool& pool, uint32_t shard) {
     nvm::Writer writer(pool.OfShard(shard));
@@ -43,6 +50,20 @@ class PrimaryPoolTest : public testing::Test {
   HandClock clock_;
   int waits_ = 0;
 };
+
+TEST_F(PrimaryPoolTest, OnlyAPrimaryThatStopsNamesItsMirror) {
+  constexpr uint64_t kStream = journal::Stream::kCapacityMin;
+  for (const bool sync : {false, true}) {
+    for (const bool goes_alone : {false, true}) {
+      const bool stops = sync && !goes_alone;
+      const LinksOptions links{.sync = sync, .goes_alone = goes_alone};
+      EXPECT_EQ(Try({kStream, links, 0, kKeep}).ok(), stops);
+      EXPECT_EQ(Try({kStream, links, 7, kKeep}).ok(), stops);
+      EXPECT_EQ(Try({kStream, links, 0, {}}).ok(), !stops);
+      EXPECT_FALSE(Try({kStream, links, 7, {}}).ok());
+    }
+  }
+}
 
 TEST_F(PrimaryPoolTest, ASyncOfTheWholePoolWaitsForTheMirror) {
   const auto pool = Make({});

@@ -17,7 +17,7 @@ it is in sync. Then it says so to each shard. A shard answers only after it has 
 stored. (The mirror's answers about its place take no time here. A late one only makes the primary answer later.)
 
 A link may be lost at any moment. The mirror may not notice that. Then it ends its other links, and comes again. Either
-process may start again. The operator may have the primary forget the mirror that counts, and does not promote it after
+process may start again. A write of a mirror's superblock may fail, and take effect or not. The operator may have the primary forget the mirror that counts, and does not promote it after
 that.
 
 The model checks:
@@ -45,17 +45,20 @@ NEW = Link(None, False, False, False, True)
 
 # mark: the mirror's superblock says that it is in sync. whole: its pool is a copy.
 #
+# unsure: a write of the mark has failed. So the process does not know whether the superblock has the mark.
+#
 # stored: by shard. links: by shard, or None.
 #
 # asks: it has all of its copy. life: that of the primary's streams which it knows.
-Mirror = namedtuple("Mirror", "mark whole stored links asks life")
+Mirror = namedtuple("Mirror", "mark whole unsure stored links asks life")
 
 # end: by shard, the puts that it has. answered: by shard, the puts that clients have heard of, or seen.
 #
 # named: the mirror in the primary's superblock. counts: the mirror that may join, or None.
 #
 # serves: by shard, clients may get.
-State = namedtuple("State", "end answered named counts serves life mirrors forgotten losses reboots restarts forgets")
+State = namedtuple("State", "end answered named counts serves life mirrors forgotten losses reboots restarts forgets "
+                            "fails")
 
 
 class Config:
@@ -63,16 +66,17 @@ class Config:
     #
     # losses: of links. reboots: of the primary's machine. restarts: of the mirrors' processes.
     #
-    # forgets: how often the operator has the primary forget a mirror.
-    def __init__(self, puts=(1, 1), mirrors=1, losses=0, reboots=0, restarts=0, forgets=0):
+    # forgets: how often the operator has the primary forget a mirror. fails: how often a write of a mark fails.
+    def __init__(self, puts=(1, 1), mirrors=1, losses=0, reboots=0, restarts=0, forgets=0, fails=0):
         self.puts, self.mirrors = puts, mirrors
         self.losses, self.reboots, self.restarts, self.forgets = losses, reboots, restarts, forgets
+        self.fails = fails
         self.defect = None
 
 
 def initial(c):
-    mirror = Mirror(False, False, (0, 0), (None, None), False, 0)
-    return State((0, 0), (0, 0), None, None, (False, False), 1, (mirror,) * c.mirrors, (), 0, 0, 0, 0)
+    mirror = Mirror(False, False, False, (0, 0), (None, None), False, 0)
+    return State((0, 0), (0, 0), None, None, (False, False), 1, (mirror,) * c.mirrors, (), 0, 0, 0, 0, 0)
 
 
 def put_at(sequence, i, what):
@@ -155,8 +159,8 @@ def mirror_steps(c, s, m):
     mirror = s.mirrors[m]
     if mirror.links == (None, None):
         # The shards tell the ends of their streams. All that the copy shows after that is in the streams, too.
-        mark = mirror.mark and c.defect == "keeps-mark-while-copying"
-        copy = mirror._replace(mark=mark, whole=False, stored=s.end, links=(NEW, NEW), asks=False, life=s.life)
+        keeps = c.defect == "keeps-mark-while-copying" or (c.defect == "trusts-a-failed-write" and mirror.unsure)
+        copy = mirror._replace(mark=mirror.mark and keeps, whole=False, unsure=False, stored=s.end, links=(NEW, NEW), asks=False, life=s.life)
         yield f"mirror {m} begins a copy", s._replace(mirrors=put_at(s.mirrors, m, copy)), ()
         if mirror.whole and mirror.life == s.life:
             yield f"mirror {m} comes again", with_mirror(s, m, links=(NEW, NEW), asks=True), ()
@@ -193,9 +197,14 @@ def joined_all(c, s, m):
 
 def in_sync(c, s, m):
     mirror = s.mirrors[m]
-    if not mirror.mark:
-        yield f"the superblock of mirror {m} says that it is in sync", with_mirror(s, m, mark=True, whole=True), ()
-    if mirror.mark or c.defect == "says-before-its-superblock":
+    if not mirror.mark or mirror.unsure:
+        marked = with_mirror(s, m, mark=True, whole=True)
+        yield f"the superblock of mirror {m} says that it is in sync", with_mirror(marked, m, unsure=False), ()
+        if s.fails < c.fails:
+            for t in (with_mirror(s, m, whole=True), marked):
+                t = end_links(with_mirror(t, m, unsure=True), m)
+                yield f"the write of the mark of mirror {m} fails, mark: {t.mirrors[m].mark}", t._replace(fails=s.fails + 1), ()
+    if (mirror.mark and not mirror.unsure) or c.defect == "says-before-its-superblock":
         for shard in SHARDS:
             link = mirror.links[shard]
             if link.told and not link.said:
@@ -242,6 +251,7 @@ DESIGN = {
     "the primary's machine starts again": Config((1, 1), losses=1, reboots=2),
     "the mirror starts again": Config((2, 1), restarts=2),
     "all of these, one mirror": Config((1, 1), losses=1, reboots=1, restarts=1),
+    "writes of the mark fail": Config((1, 1), losses=1, reboots=1, fails=2),
     "two mirrors": Config((1, 1), mirrors=2, losses=1),
     "two mirrors, the primary's machine starts again": Config((1, 0), mirrors=2, reboots=1),
     "two mirrors, one is forgotten": Config((1, 0), mirrors=2, losses=1, forgets=1),
@@ -252,6 +262,7 @@ PLANTED = {
     "in-sync-before-joining": Config((1, 0), mirrors=2, losses=1),
     "says-before-its-superblock": Config((1, 1)),
     "keeps-mark-while-copying": Config((1, 1), losses=1),
+    "trusts-a-failed-write": Config((1, 1), reboots=1, fails=1),
     "lets-another-join": Config((1, 0), mirrors=2, losses=1),
     "names-after-telling": Config((1, 0), mirrors=2, reboots=1),
 }
