@@ -15,16 +15,13 @@
 #include "base/hash.h"
 #include "client/engine.h"
 #include "fabric/sim/network.h"
-#include "format/mirror_link.h"
-#include "inspect/inspection.h"
-#include "mirror/follower.h"
 #include "mirror/primary_pool.h"
-#include "nvm/writer.h"
 #include "server/crash_pool.h"
 #include "server/pool/formatted_pool.h"
 #include "server/requests/reply_batch.h"
 #include "server/sessions/gate.h"
 #include "server/shard.h"
+#include "sim/mirror_machine.h"
 
 namespace erda::sim {
 namespace {
@@ -32,69 +29,6 @@ namespace {
 constexpr uint64_t kMirroredBytes = 8 << 20;
 constexpr Nanoseconds kMirrorTimeout = std::chrono::milliseconds(50);
 const std::string kPrimaryAddress = "sim:primary";
-
-// The mirror's process: it takes over the bytes of a pool, and follows from there.
-class MirrorProcess {
- public:
-  MirrorProcess(fabric::SimNetwork& network, uint64_t id, server::CrashPool::Image image)
-      : fabric_(network.CreateFabric("mirror" + std::to_string(id))), id_(id), pool_(std::move(image)) {
-    ring_ = *SharedMemory::Create("erda-ring", format::kMirrorRingBytesMin);
-    region_ = *fabric_->Register(ring_.view(), fabric::Access::kRemoteReadWrite);
-    queue_ = *fabric_->CreateQueue();
-  }
-  void Connect() {
-    format::HelloRequest hello{};
-    hello.magic = format::kHelloMagic;
-    hello.protocol_version = format::kProtocolVersion;
-    hello.role = format::Role::kMirror;
-    hello.client_id = id_;
-    fabric::Region* const offer[] = {region_.get()};
-    channel_ = *fabric_->Connect(kPrimaryAddress, {queue_.get(), offer, BytesOf(hello), format::kMirrorMessageDepth});
-  }
-  void Step() {
-    std::array<fabric::Completion, 16> completions;
-    for (const auto& completion : std::span(completions).first(queue_->Poll(completions))) Take(completion);
-    if (!follower_ || stuck) return;
-    while (follower_->has_piece()) EXPECT_TRUE(follower_->Store().ok());
-    EXPECT_TRUE(follower_->Answer(*channel_).ok());
-    if (!follower_->has_joined() || std::exchange(in_sync_, true)) return;
-    EXPECT_TRUE(follower_->SayInSync(*channel_).ok());
-  }
-  [[nodiscard]] bool in_sync() const { return in_sync_; }
-  [[nodiscard]] const mirror::Follower& follower() const { return *follower_; }
-  [[nodiscard]] server::CrashPool& pool() { return pool_; }
-  bool stuck = false;  // It stores nothing.
-  bool closed = false;
-
- private:
-  void Take(const fabric::Completion& completion) {
-    if (completion.kind == fabric::OpKind::kConnected) {
-      const auto hello = LoadAs<format::MirrorHello>(channel_->peer_data().subspan(sizeof(format::HelloReply)));
-      // Its pool is the primary's, as the test has copied it when the stream was here.
-      follower_.emplace(ring_.bytes(), writer_);
-      in_sync_ = false;
-      EXPECT_TRUE(follower_->Start(*channel_, hello, hello.end).ok());
-      EXPECT_TRUE(follower_->Join(*channel_).ok());
-    } else if (completion.kind == fabric::OpKind::kReceiveImm) {
-      EXPECT_TRUE(follower_->Take(completion.imm).ok());
-    } else if (completion.kind == fabric::OpKind::kClosed) {
-      closed = true;
-      follower_.reset();
-      in_sync_ = false;
-    }
-  }
-
-  std::shared_ptr<fabric::Fabric> fabric_;
-  const uint64_t id_;
-  server::CrashPool pool_;
-  nvm::Writer writer_{pool_};
-  SharedMemory ring_;
-  std::unique_ptr<fabric::Region> region_;
-  std::unique_ptr<fabric::CompletionQueue> queue_;
-  std::unique_ptr<fabric::Channel> channel_;
-  std::optional<mirror::Follower> follower_;
-  bool in_sync_ = false;
-};
 
 class MirroredShardTest : public testing::Test {
  protected:
@@ -137,15 +71,17 @@ class MirroredShardTest : public testing::Test {
     queue_.reset();
     pool_.reset();
   }
-  // A mirror with the primary's present bytes. The shard has nothing to do meanwhile.
+  // A mirror begins its copy. If it loses its links, it does not come again.
   void Mirror(uint64_t id) {
-    server::CrashPool::Image image(kMirroredBytes / sizeof(uint64_t));
-    std::memcpy(image.data(), nvm_->bytes().data(), kMirroredBytes);
-    mirror_ = std::make_unique<MirrorProcess>(network_, id, std::move(image));
-    mirror_->Connect();
+    mirror::MirrorOptions options;
+    options.address = kPrimaryAddress;
+    options.id = id;
+    options.retry = std::chrono::hours(24);
+    mirror_ = std::make_unique<MirrorMachine>(network_, pool_->superblock(), std::move(options));
+    mirror_->Start();
   }
   void MirrorDies() {
-    network_.KillNode("mirror1");
+    mirror_->Kill();
     mirror_.reset();
   }
   // The mirror dies, and the shard stops at its next Poll.
@@ -239,16 +175,7 @@ class MirroredShardTest : public testing::Test {
     EXPECT_TRUE(Until([&] { return came->has_value(); })) << "a put of " << key;
     return came->value_or(Status(Code::kInternal, "it never ended"));
   }
-  // Returns the value, or the code of the error. `step` goes on until the get has ended.
-  static std::string GetBy(client::Engine& engine, const std::string& key, const std::function<void()>& step) {
-    std::optional<std::string> came;
-    const Status began = engine.Get(key, [&](const Result<std::string_view>& value) {
-      came = value.ok() ? std::string(*value) : CodeName(value.status().code());
-    });
-    EXPECT_TRUE(began.ok());
-    for (int i = 0; i < 200'000 && !came; ++i) step();
-    return came.value_or("never");
-  }
+  // Returns the value, or the code of the error.
   std::string Get(const std::string& key) {
     return GetBy(*reader_, key, [this] { Step(); });
   }
@@ -270,42 +197,16 @@ class MirroredShardTest : public testing::Test {
 
   // Recovers the mirror's pool, as a promotion does, and returns the values of the keys.
   std::vector<std::string> Promoted(const std::vector<std::string>& keys) {
+    EXPECT_TRUE(mirror_->mark().in_sync);
+    EXPECT_TRUE(mirror_->process()->Leave().ok());
     server::CrashPool::Image image(kMirroredBytes / sizeof(uint64_t));
     std::memcpy(image.data(), mirror_->pool().bytes().data(), kMirroredBytes);
     TearDown();
-    fabric::SimNetwork network(2);
-    auto fabric = network.CreateFabric("promoted");
-    auto pool =
-        *server::FormattedPool::Take(std::make_unique<server::CrashPool>(std::move(image)), {"a mirror", 0}, {});
-    EXPECT_TRUE(pool->needs_recovery());
-    auto regions = *server::PoolRegions::Register(*fabric, pool->pool());
-    auto queue = *fabric->CreateQueue();
-    const server::Port port{*fabric, regions, *queue, format::FlushMethod::kServerFlush};
-    server::ShardOptions options;
-    options.clock = &network;
-    auto shard = *server::Shard::Create(*pool, 0, std::span(&port, 1), options);
-    EXPECT_TRUE(shard->data().TakeUp().ok());
-    (void)shard->data().Repair();
-    shard->data().BeginCleaning();
-    const auto report = inspect::InspectPool(pool->pool().bytes(), {});
-    EXPECT_TRUE(report.ok() && report->damage_count == 0);
-    auto listener = *fabric->Listen(kPrimaryAddress);
-    client::EngineOptions of_client;
-    of_client.timeout = std::chrono::hours(1);
-    auto engine = *client::Engine::Create(network.CreateFabric("client"), kPrimaryAddress, of_client, network);
-    const auto step = [&] {
-      network.Step();
-      if (auto incoming = listener->Poll()) {
-        const auto guest = server::Greet(*incoming, nullptr, 1);
-        if (guest) shard->Admit(std::move(incoming), guest->hello, 0, guest->admission);
-      }
-      (void)shard->Poll();
-      engine->Poll();
-    };
+    sim::Promoted promoted(std::move(image));
+    EXPECT_EQ(promoted.damage(), "");
     std::vector<std::string> values;
-    for (const std::string& key : keys) values.push_back(GetBy(*engine, key, step));
-    engine.reset();
-    listener.reset();
+    values.reserve(keys.size());
+    for (const std::string& key : keys) values.push_back(promoted.Get(key));
     return values;
   }
 
@@ -316,7 +217,7 @@ class MirroredShardTest : public testing::Test {
   uint64_t steps_per_tidy_ = 1;
   bool client_rests_ = false;  // It takes no messages. The reader does.
   server::Admission of_mirrors_;
-  uint64_t waits_ = 0;         // Of the shard, for the mirror.
+  uint64_t waits_ = 0;  // Of the shard, for the mirror.
   server::CrashPool* nvm_ = nullptr;
   std::unique_ptr<server::FormattedPool> pool_;
   std::shared_ptr<fabric::Fabric> fabric_;
@@ -324,7 +225,7 @@ class MirroredShardTest : public testing::Test {
   std::unique_ptr<fabric::CompletionQueue> queue_;
   std::unique_ptr<server::Shard> shard_;
   std::unique_ptr<fabric::Listener> listener_;
-  std::unique_ptr<MirrorProcess> mirror_;
+  std::unique_ptr<MirrorMachine> mirror_;
   std::unique_ptr<client::Engine> engine_;
   std::unique_ptr<client::Engine> reader_;
 };
@@ -436,7 +337,8 @@ TEST_F(MirroredShardTest, AMirrorWhoseTokenIsRemovedIsLost) {
   Rest(100);
   shard_->EndOthers({6});
   EXPECT_EQ(shard_->links()->size(), 0U);
-  ASSERT_TRUE(Until([&] { return mirror_->closed; }));
+  mirror_->stuck = false;
+  ASSERT_TRUE(Until([&] { return mirror_->state() == mirror::Mirror::State::kApart; }));
   Rest(100);
   EXPECT_FALSE(came->has_value()) << "it waits for a while";
   Pass(2 * kMirrorTimeout);
