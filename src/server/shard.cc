@@ -16,7 +16,7 @@ constexpr Nanoseconds kAgeTime = std::chrono::milliseconds(65);
 // The shard looks again at a client that was in the middle of a Write after this number of Polls with work.
 constexpr uint32_t kPollsPerFence = 64;
 // A shard that is never idle looks at the time of its mirrors after this number of Polls with work.
-constexpr uint32_t kPollsPerLook = 64;
+constexpr uint32_t kPollsPerLook = 16;
 // Requests awaiting a writer that one Poll looks at if it has other work.
 constexpr size_t kUndecidedStep = 16;
 

@@ -44,7 +44,10 @@ class MirroredShardTest : public testing::Test {
     };
     auto nvm = std::make_unique<server::CrashPool>(kMirroredBytes);
     nvm_ = nvm.get();
-    auto primary = *mirror::PrimaryPool::Make(std::move(nvm), {}, 1, {stream_bytes, std::move(links)});
+    const mirror::Membership::Keep keep = [](uint64_t /*id*/) { return Status(); };
+    const bool names = links.sync && !links.goes_alone;
+    auto primary = *mirror::PrimaryPool::Make(
+        std::move(nvm), {}, 1, {stream_bytes, std::move(links), 0, names ? keep : mirror::Membership::Keep()});
     mirror::PrimaryPool* const mirrored = primary.get();
     pool_ =
         *server::FormattedPool::Take(std::move(primary), {"a pool", kMirroredBytes}, {kMirroredBytes, 1, 0, 0, 0, 0});
@@ -102,7 +105,7 @@ class MirroredShardTest : public testing::Test {
   // Another mirror joins, with a copy of the pool.
   void Resume() {
     Rest();
-    Mirror(2);
+    Mirror(1);
     ASSERT_TRUE(Until([&] { return mirror_->in_sync() && !shard_->links()->stopped(); }));
   }
 
@@ -300,7 +303,7 @@ TEST_F(MirroredShardTest, WithoutItsMirrorTheShardStopsAndGetsGoOn) {
   EXPECT_EQ(Get("other"), "not found");
 
   // A copy of the pool joins. The put that was not answered takes effect. The one that was refused does not.
-  Mirror(2);
+  Mirror(1);
   ASSERT_TRUE(Until([&] { return mirror_->in_sync() && !shard_->links()->stopped(); }));
   EXPECT_TRUE(Until([&] { return Get("key") == "second"; }));
   EXPECT_EQ(Get("other"), "not found");
@@ -322,6 +325,24 @@ TEST_F(MirroredShardTest, WithoutItsMirrorTheShardGoesOnAloneIfItMay) {
   ASSERT_TRUE(Until([&] { return came->has_value(); }));
   EXPECT_TRUE((*came)->ok());
   EXPECT_EQ(Get("key"), "second");
+}
+
+TEST_F(MirroredShardTest, AShardThatIsNeverIdleStopsToo) {
+  ASSERT_NO_FATAL_FAILURE(Serve());
+  Mirror(1);
+  ASSERT_TRUE(ConnectClient());
+  ASSERT_TRUE(PutAndWait("key", "first").ok());
+  steps_per_tidy_ = UINT64_MAX;
+  MirrorDies();
+  ASSERT_TRUE(Until([&] { return shard_->links()->size() == 0; }));
+  const auto came = Put("key", "second");
+  for (int i = 0; i < 50 && !came->has_value(); ++i) {
+    (void)Put("other" + std::to_string(i), "value");
+    network_.RunUntil(network_.Now() + kMirrorTimeout / 10);
+    Rest(20);
+  }
+  ASSERT_TRUE(came->has_value());
+  EXPECT_EQ((*came)->code(), Code::kUnavailable);
 }
 
 TEST_F(MirroredShardTest, AMirrorWhoseTokenIsRemovedIsLost) {
@@ -347,7 +368,8 @@ TEST_F(MirroredShardTest, AMirrorWhoseTokenIsRemovedIsLost) {
   EXPECT_EQ(Get("key"), "first");
 
   of_mirrors_.token = 6;
-  Mirror(2);
+  MirrorDies();
+  Mirror(1);
   ASSERT_TRUE(Until([&] { return mirror_->in_sync() && !shard_->links()->stopped(); }));
   EXPECT_TRUE(PutAndWait("key", "third").ok());
 }
