@@ -116,7 +116,6 @@ Status Mirror::Connect() {
     if (auto status = ConnectTo(link); !status.ok()) return status;
   }
   state_ = State::kConnecting;
-  look_at_ = options_.clock->Now() + options_.heartbeat;
   return {};
 }
 
@@ -252,6 +251,7 @@ Status Mirror::Begin() {
     if (!status.ok()) return status;
   }
   state_ = State::kCopying;
+  look_at_ = options_.clock->Now();
   return copy_->is_done() ? Status() : copy_->Begin(*links_[0]->channel);
 }
 

@@ -228,10 +228,11 @@ void ShardThread::AdmitMirrors() {
   std::deque<Newcomer> mirrors;
   {
     const std::scoped_lock lock(mutex_);
-    const auto come = std::ranges::stable_partition(
-        newcomers_, [](const Newcomer& each) { return each.hello.role != format::Role::kMirror; });
-    std::ranges::move(come, std::back_inserter(mirrors));
-    newcomers_.erase(come.begin(), come.end());
+    const auto come = std::stable_partition(newcomers_.begin(), newcomers_.end(), [](const Newcomer& each) {
+      return each.hello.role != format::Role::kMirror;
+    });
+    std::move(come, newcomers_.end(), std::back_inserter(mirrors));
+    newcomers_.erase(come, newcomers_.end());
   }
   for (Newcomer& mirror : mirrors) {
     shard_->Admit(std::move(mirror.incoming), mirror.hello, mirror.port, mirror.admission);

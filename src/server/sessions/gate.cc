@@ -143,11 +143,10 @@ Gate::Verdict Gate::Judge(const HelloRequest& hello) {
     verdict.refusal = {Code::kPermissionDenied, "the server does not know this token"};
   } else if (!tokens.readable.ok()) {
     verdict.refusal = {Code::kPermissionDenied, "the server cannot read its tokens now: nobody is let in"};
-  } else if (auto status = CheckRole(hello.role, known->token.rights); !status.ok()) {
-    verdict.refusal = std::move(status);
-  } else if (status = Remember(hello, now); !status.ok()) {
-    verdict.refusal = std::move(status);
-  } else {
+  } else if (verdict.refusal = CheckRole(hello.role, known->token.rights); verdict.refusal.ok()) {
+    verdict.refusal = Remember(hello, now);
+  }
+  if (verdict.refusal.ok()) {
     verdict.admission = {known->id, known->token.rights, known->token.secret, nonce};
   }
   return verdict;
