@@ -339,8 +339,11 @@ Status Mirror::LookForPrimary() {
 }
 
 Status Mirror::Remember(const Mark& mark) {
-  if (mark == mark_) return {};
+  if (mark == mark_ && !mark_failed_) return {};
+  // A write that fails may reach the medium all the same.
+  mark_failed_ = true;
   if (auto status = store_(mark); !status.ok()) return status;
+  mark_failed_ = false;
   mark_ = mark;
   return {};
 }

@@ -63,7 +63,8 @@ struct Mark {
 // Belongs to one thread. Owns its links, and what they use of the fabric. REQUIRES: fabric and pool outlive it.
 class Mirror {
  public:
-  // Writes the mark into the superblock. It is persistent on return.
+  // Writes the mark into the superblock. It is persistent on return. After an error the superblock may have either
+  // mark.
   using StoreMark = std::function<Status(const Mark&)>;
   enum class State : uint8_t { kApart, kConnecting, kCopying, kJoining, kInSync };
 
@@ -142,6 +143,7 @@ class Mirror {
   const StoreMark store_;
   const MirrorOptions options_;
   Mark mark_;
+  bool mark_failed_ = false;  // The superblock may have another mark.
   State state_ = State::kApart;
   Status last_error_;
   Nanoseconds retry_at_{0};

@@ -284,6 +284,22 @@ TEST_P(MirrorTest, ThePrimaryHearsNothingBeforeTheMarkIsStored) {
   ASSERT_TRUE(UntilInSync());
 }
 
+// A write of the superblock that fails may reach the medium all the same.
+TEST_P(MirrorTest, AMarkThatMayHaveBeenStoredIsTakenBackBeforeACopy) {
+  Make();
+  ASSERT_TRUE(Until([this] { return mirror_->state() == Mirror::State::kCopying; }));
+  marks_well_ = Status(Code::kUnavailable, "the sync failed");
+  ASSERT_TRUE(Until([this] { return mirror_->state() == Mirror::State::kApart; }));
+  EXPECT_EQ(Told("the sync failed"), 1U);
+  marks_well_ = {};
+  marks_.clear();
+  ASSERT_NO_FATAL_FAILURE(Primary());
+  clock_.now += kLookTime;
+  ASSERT_TRUE(UntilInSync());
+  EXPECT_EQ(Copies(), 2U);
+  EXPECT_EQ(marks_, (std::vector<Mark>{{false, 3}, {true, 3}}));
+}
+
 TEST_P(MirrorTest, AMirrorThatWasInSyncTakesItsMarkBackBeforeACopy) {
   Make();
   ASSERT_TRUE(UntilInSync());
