@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +50,7 @@ class MirrorMachine {
   // A process of the mirror starts.
   void Start() {
     fabric_ = network_.CreateFabric(node());
+    pool_->before_fence = before_fence;
     process_ = *mirror::Mirror::Make(
         *fabric_, *pool_, superblock_, mark_, [this](const auto& next) { return Store(next); }, options_);
   }
@@ -80,15 +82,19 @@ class MirrorMachine {
 
   // Its process does nothing.
   bool stuck = false;
+  // Called before each fence of the next process.
+  std::function<void()> before_fence;
   // Tells for the next write of the superblock whether it fails.
   std::function<bool()> fails;
 
  private:
   [[nodiscard]] std::string node() const { return "mirror" + std::to_string(options_.id); }
-  // A write that fails may reach the medium all the same.
+  // Every second write that fails reaches the medium all the same.
   Status Store(const mirror::Mark& mark) {
+    constexpr Nanoseconds kWriteTime = std::chrono::microseconds(20);
+    network_.RunUntil(network_.Now() + kWriteTime);
     const bool failed = fails && fails();
-    if (!failed || fails()) mark_ = mark;
+    if (!failed || ++failures_ % 2 == 0) mark_ = mark;
     return failed ? Status(Code::kUnavailable, "the medium takes no superblock") : Status();
   }
 
@@ -96,6 +102,7 @@ class MirrorMachine {
   mirror::MirrorOptions options_;
   format::Superblock superblock_;
   mirror::Mark mark_;
+  uint64_t failures_ = 0;  // Writes of the superblock.
   std::unique_ptr<server::CrashPool> pool_;
   std::shared_ptr<fabric::Fabric> fabric_;
   std::unique_ptr<mirror::Mirror> process_;
@@ -119,7 +126,7 @@ class Promoted {
  public:
   explicit Promoted(server::CrashPool::Image image) {
     auto bytes = std::make_unique<server::CrashPool>(std::move(image));
-    pool_ = *server::FormattedPool::Take(std::move(bytes), {"a mirror", 0}, {});
+    pool_ = *server::FormattedPool::Take(std::move(bytes), {"a mirror", 0}, {.shards = 0});
     regions_ = *server::PoolRegions::Register(*fabric_, pool_->pool());
     server::ShardOptions options;
     options.clock = &network_;
