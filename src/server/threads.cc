@@ -228,10 +228,11 @@ void ShardThread::AdmitMirrors() {
   std::deque<Newcomer> mirrors;
   {
     const std::scoped_lock lock(mutex_);
-    const auto others = std::ranges::stable_partition(
-        newcomers_, [](const Newcomer& each) { return each.hello.role != format::Role::kMirror; });
-    std::ranges::move(others, std::back_inserter(mirrors));
-    newcomers_.erase(others.begin(), others.end());
+    const auto first = std::stable_partition(newcomers_.begin(), newcomers_.end(), [](const Newcomer& each) {
+      return each.hello.role != format::Role::kMirror;
+    });
+    std::move(first, newcomers_.end(), std::back_inserter(mirrors));
+    newcomers_.erase(first, newcomers_.end());
   }
   for (Newcomer& mirror : mirrors) {
     shard_->Admit(std::move(mirror.incoming), mirror.hello, mirror.port, mirror.admission);
