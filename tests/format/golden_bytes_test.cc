@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/test_hash.h"
 #include "format/activity.h"
 #include "format/control_block.h"
 #include "format/durability.h"

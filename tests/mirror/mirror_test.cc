@@ -20,6 +20,7 @@
 #include "fabric/fixture.h"
 #include "format/hello.h"
 #include "format/proof.h"
+#include "mirror/fixture.h"
 #include "mirror/primary_pool.h"
 #include "server/crash_pool.h"
 #include "server/sessions/gate.h"
