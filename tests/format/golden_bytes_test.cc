@@ -151,8 +151,12 @@ TEST(GoldenBytesTest, HelloRequestHasItsDocumentedBytes) {
 }
 
 TEST(GoldenBytesTest, MirrorHelloHasItsDocumentedBytes) {
-  const MirrorHello hello = {
-      {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 0x1122334455667780, 0x1122334455667790, 0x55667788, 1, 0x0304};
+  const MirrorHello hello = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+                             0x1122334455667780,
+                             0x1122334455667790,
+                             0x55667788,
+                             1,
+                             0x0304};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
     01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10
     80 77 66 55 44 33 22 11  90 77 66 55 44 33 22 11

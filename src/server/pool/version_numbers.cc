@@ -19,7 +19,8 @@ void VersionNumbers::Begin(uint64_t limit) {
 
 // On a pool with a journal the record says one stride more. So the numbers up to limit_ can be given out when the
 // medium holds the limit that the call before has recorded. A shard waits for that only if it gives out a whole stride
-// meanwhile. If the medium has failed, the new numbers are in no answer of an operation: those come later in the stream.
+// meanwhile. If the medium has failed, the new numbers are in no answer of an operation: those come later in the
+// stream.
 void VersionNumbers::RaiseLimit() {
   constexpr uint64_t kStride = format::kVersionStride;
   const uint64_t ahead = nvm_.holds_later() ? kStride : 0;
