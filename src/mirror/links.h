@@ -3,7 +3,7 @@
 //
 // One mirror may join, the same one in all shards (membership.h). Once it is in sync, the shard may answer all that it
 // has stored: that is held. Without a mirror that is in sync, nothing more becomes held. After a time the shard then
-// goes on alone, or stops to answer: the operator chooses.
+// goes on alone, or refuses to answer: the operator chooses.
 //
 // The stream keeps what one of the links still needs. If it runs out of room for that, the shard waits. A link that
 // makes no progress meanwhile ends.

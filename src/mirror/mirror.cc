@@ -293,13 +293,14 @@ bool Mirror::CanGoOn() const {
 
 Status Mirror::BeginCopy() {
   const MirrorHello hello = StreamOf(*links_[0]->channel);
-  if (mark_.in_sync && (hello.flags & format::kMirrorMayLack) != 0) {
+  if ((mark_.in_sync || was_in_sync_) && (hello.flags & format::kMirrorMayLack) != 0) {
     return {Code::kConflict,
             "the primary may lack puts that it has answered, since its machine has started again; the mirror has them: "
             "promote the mirror"};
   }
   // Before the first byte is stored.
   if (auto status = Remember({false, hello.epoch}); !status.ok()) return status;
+  was_in_sync_ = false;
   reached_.assign(links_.size(), {});
   for (const auto& link : links_) {
     const MirrorHello stream = StreamOf(*link->channel);
@@ -325,6 +326,7 @@ Status Mirror::BeInSync() {
     if (auto status = link->follower->SayInSync(*link->channel); !status.ok()) return status;
   }
   state_ = State::kInSync;
+  was_in_sync_ = true;
   last_error_ = {};
   Tell("the mirror is in sync");
   return {};

@@ -9,9 +9,10 @@
 // It comes again after a time. If the streams are the same, and still have what it lacks, it goes on where it was, also
 // in the middle of a copy. Otherwise it makes a new copy. A new process always does.
 //
-// THE MARK. The superblock says whether the mirror may be promoted. The mirror takes that back before the first byte of
-// a copy ("keeps-mark-while-copying" of tests/model/joining_model.py). It marks the pool when it has joined all shards
-// on its present links, and only then tells them ("in-sync-with-one-shard", "says-before-its-superblock").
+// THE MARK. With a primary that stops without its mirror, the superblock says whether the mirror may be promoted. The
+// mirror takes this mark back before the first byte of a copy ("keeps-mark-while-copying" of
+// tests/model/joining_model.py). It marks the pool when it has joined all shards on its present links, and only then
+// tells them ("in-sync-with-one-shard", "says-before-its-superblock").
 #pragma once
 
 #include <array>
@@ -154,6 +155,7 @@ class Mirror {
   const MirrorOptions options_;
   Mark mark_;
   bool mark_failed_ = false;  // The superblock may have another mark.
+  bool was_in_sync_ = false;  // Since its last copy.
   State state_ = State::kApart;
   Status last_error_;
   Nanoseconds retry_at_{0};

@@ -61,7 +61,7 @@ class PrimaryPool final : public nvm::Pool {
   [[nodiscard]] nvm::Pool& OfShard(uint32_t shard) override { return *shards_[shard]->pool; }
 
  private:
-  // A shard's pool. Without a mirror in sync it has failed, until one is.
+  // A shard's pool. It counts as failed while the shard has stopped.
   class ShardPool final : public journal::CapturedPool {
    public:
     ShardPool(nvm::Pool& image, journal::Stream& stream, Medium medium, const Links& links)

@@ -537,6 +537,22 @@ TEST_P(MirrorTest, APrimaryThatMayLackAnswersGetsNoCopy) {
   EXPECT_TRUE(UntilInSync());
 }
 
+// Its superblock says nothing, since that primary goes on alone.
+TEST_P(MirrorTest, AProcessThatWasInSyncKeepsWhatThePrimaryMayLack) {
+  ASSERT_NO_FATAL_FAILURE(Primary({.goes_alone = true}));
+  Make();
+  ASSERT_TRUE(UntilInSync());
+  ASSERT_NO_FATAL_FAILURE(Primary({.goes_alone = true, .may_lack = true}));
+  for (int times = 0; times < 5; ++times) {
+    Rest();
+    clock_.now += kLookTime;
+  }
+  EXPECT_EQ(Told("promote the mirror"), 1U);
+  EXPECT_EQ(Copies(), 1U);
+  Make({false, 3}, true);
+  EXPECT_TRUE(UntilInSync()) << "the operator has started it again";
+}
+
 TEST_P(MirrorTest, AnotherPoolIsNotCopied) {
   const auto expect_refused = [&](const char* what) {
     marks_.clear();
