@@ -46,6 +46,9 @@ static_assert(kMirrorStreamBytesMax / kMirrorUnit <= UINT32_MAX && kMirrorRingBy
 // The flag of a MirrorHello: the primary's pool may lack what the primary has answered. Its machine has started again,
 // and the pool was in memory.
 inline constexpr uint16_t kMirrorMayLack = 1;
+// The longest time in milliseconds for which a mirror believes that a primary does not go on alone. A new
+// process of a primary does not go on alone sooner. The process before it may have told a longer time than its own.
+inline constexpr uint16_t kMirrorAloneAfterMax = 1000;
 
 // Follows the HelloReply in the private data for a mirror.
 struct MirrorHello {

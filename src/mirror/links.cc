@@ -66,7 +66,7 @@ Status Links::Admit(fabric::Incoming& incoming, const format::HelloRequest& requ
     if (old->id == request.client_id) End(*old, {Code::kUnavailable, "it has come again"});
   }
   Settle();
-  if (links_.size() >= kLinksMax) {
+  if (links_.size() >= kLinksMax && !membership_.Counts(request.client_id)) {
     return {Code::kResourceExhausted, "the server takes " + std::to_string(kLinksMax) + " mirrors, and has as many"};
   }
   auto link = std::make_unique<Link>();
@@ -109,12 +109,13 @@ void Links::RemoveEnded() {
 }
 
 void Links::LeaveJoined() {
-  if (in_sync()) kept_ = joined_->feed->stored();
+  kept_ = joined_->feed->stored();
   // A mirror may be in sync before the shard has heard that, and not know that its link is lost. So a shard that was
   // alone waits before it is alone again.
   if (in_sync() || options_.goes_alone) {
     state_ = State::kWaiting;
-    waiting_since_ = options_.clock->Now();
+    // The time begins when the channel is destroyed. Until then the mirror may find the link well.
+    waiting_since_.reset();
     lost_ = joined_->id;
   }
   joined_ = nullptr;
@@ -252,8 +253,11 @@ void Links::LookAtTheTime() {
   EndGivenUp();
   Settle();
   if (!options_.sync || state_ != State::kWaiting) return;
-  if (!waiting_since_) waiting_since_ = now;
-  if (now - *waiting_since_ < options_.timeout) return;
+  // After Settle, which destroys the channels of links that have ended.
+  if (!waiting_since_) waiting_since_ = options_.clock->Now();
+  const bool is_first = options_.goes_alone && !began_;
+  const Nanoseconds least = is_first ? std::chrono::milliseconds(format::kMirrorAloneAfterMax) : Nanoseconds(0);
+  if (options_.clock->Now() - *waiting_since_ < std::max(options_.timeout, least)) return;
   state_ = options_.goes_alone ? State::kAlone : State::kStopped;
   began_ |= options_.goes_alone;
   // If that mirror has joined again, the time of its link decides.

@@ -48,7 +48,7 @@ struct LinksOptions {
   const Clock* clock = &SteadyClock::Instance();
   // Returns when one of the queues may have something, and soon in any case.
   std::function<void(std::span<fabric::CompletionQueue* const>)> wait = WaitShortly;
-  // Hears of mirrors that come, join and go. The threads of all shards call it. May be empty.
+  // Hears of mirrors that are in sync or gone. The threads of all shards call it. May be empty.
   std::function<void(std::string_view)> tell = {};
 };
 
@@ -56,7 +56,7 @@ struct LinksOptions {
 // the membership outlive it.
 class Links {
  public:
-  // A mirror that makes a copy has a link beside the one that has joined.
+  // A mirror that makes a copy has a link beside the one that has joined. The one that counts always has room.
   static constexpr size_t kLinksMax = 8;
 
   Links(journal::Stream& stream, MemoryView memory, Membership& membership, LinksOptions options);
@@ -164,7 +164,8 @@ class Links {
   Link* joined_ = nullptr;
   uint64_t progress_ = 0;  // Of the membership, at the last Look.
   std::function<void()> admit_;
-  // The joined mirror is gone, and may come back at this place. The stream keeps its bytes until the timeout.
+  // The joined mirror is gone, and may come back at this place. The stream keeps its bytes until the timeout. No value
+  // in any state but kWaiting.
   std::optional<journal::Place> kept_;
   std::array<fabric::Completion, 16> completions_;
 };

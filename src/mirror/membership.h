@@ -19,7 +19,7 @@ namespace erda::mirror {
 class Membership {
  public:
   // Stores the id of the mirror that counts in the primary's superblock. It is persistent on return. Any shard's thread
-  // calls it, one call at a time.
+  // calls it, one call at a time. No other thread may change the superblock meanwhile.
   using Keep = std::function<Status(uint64_t id)>;
 
   // named: the mirror in the primary's superblock; 0: none. keep: empty if the primary goes on alone.

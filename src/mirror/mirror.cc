@@ -104,6 +104,7 @@ void Mirror::Wait() {
 }
 
 Status Mirror::Connect() {
+  state_ = State::kConnecting;
   for (uint32_t shard = 0; shard < superblock_.geometry.shards; ++shard) {
     Link& link = *links_.emplace_back(std::make_unique<Link>());
     link.shard = shard;
@@ -115,7 +116,6 @@ Status Mirror::Connect() {
     link.region = *std::move(region);
     if (auto status = ConnectTo(link); !status.ok()) return status;
   }
-  state_ = State::kConnecting;
   return {};
 }
 
@@ -245,6 +245,8 @@ Status Mirror::Begin() {
     if (auto status = Remember({false, hello.epoch}); !status.ok()) return status;
   }
   for (const auto& link : links_) {
+    // The mirror joins by a message that it posts later, and the primary answers that.
+    link->seen = options_.clock->Now();
     link->follower.emplace(link->ring.bytes(), writer_);
     const MirrorHello stream = StreamOf(*link->channel);
     auto status = link->follower->Start(*link->channel, stream, reached_[link->shard].place);
@@ -356,17 +358,21 @@ Status Mirror::LookForPrimary() {
 Nanoseconds Mirror::SilenceMax() const {
   if (state_ < State::kCopying) return options_.silence;
   const uint16_t alone_after = StreamOf(*links_[0]->channel).alone_after;
-  return alone_after == 0 ? options_.silence : std::chrono::milliseconds(alone_after) * 7 / 8;
+  if (alone_after == 0) return options_.silence;
+  const Nanoseconds lease = std::chrono::milliseconds(std::min(alone_after, format::kMirrorAloneAfterMax));
+  return std::min(options_.silence, lease * 7 / 8);
 }
 
 bool Mirror::IsSilent(const Link& link) const { return options_.clock->Now() - link.seen >= SilenceMax(); }
 
 Status Mirror::Remember(const Mark& mark) {
-  if (mark == mark_ && !mark_failed_) return {};
+  // A process that died may have left a mark that is in the caches alone.
+  if (mark == mark_ && !mark_failed_ && wrote_mark_) return {};
   // A write that fails may reach the medium all the same ("trusts-a-failed-write").
   mark_failed_ = true;
   if (auto status = store_(mark); !status.ok()) return status;
   mark_failed_ = false;
+  wrote_mark_ = true;
   mark_ = mark;
   return {};
 }

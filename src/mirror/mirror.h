@@ -51,7 +51,7 @@ struct MirrorOptions {
   uint64_t copy_bytes_per_second = 0;                      // 0: no limit.
   Nanoseconds retry = std::chrono::milliseconds(200);      // From a lost link to the next attempt.
   Nanoseconds heartbeat = std::chrono::milliseconds(250);  // Between two looks whether the primary is there.
-  Nanoseconds silence = std::chrono::seconds(5);           // After this time without an answer a link is lost.
+  Nanoseconds silence = std::chrono::seconds(5);           // After this time without an answer, a link is lost.
   const Clock* clock = &SteadyClock::Instance();
   std::function<void(std::string_view)> tell = {};  // Hears of what happens. May be empty.
 };
@@ -113,7 +113,7 @@ class Mirror {
     bool connected = false;
     bool looks = false;     // A Read of the heartbeat is under way.
     Nanoseconds looked{0};  // When the last Read was posted.
-    Nanoseconds seen{0};    // The primary had the link at this time: the last Read that was answered was posted then.
+    Nanoseconds seen{0};    // The primary had the link at this time, or later.
     std::optional<Follower> follower;
   };
   // Where the mirror is in a stream.
@@ -155,6 +155,7 @@ class Mirror {
   const MirrorOptions options_;
   Mark mark_;
   bool mark_failed_ = false;  // The superblock may have another mark.
+  bool wrote_mark_ = false;   // This process has written the mark.
   bool was_in_sync_ = false;  // Since its last copy.
   State state_ = State::kApart;
   Status last_error_;

@@ -1,5 +1,6 @@
 #include "mirror/primary_pool.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,9 @@ Result<std::unique_ptr<PrimaryPool>> PrimaryPool::Make(std::unique_ptr<nvm::Pool
   if (names_its_mirror != bool(options.keep) || (!names_its_mirror && options.named != 0)) {
     return Status(Code::kInvalidArgument,
                   "a primary names its mirror in its superblock if it stops without that, and only then");
+  }
+  if (options.links.timeout < std::chrono::milliseconds(1)) {
+    return Status(Code::kInvalidArgument, "a primary waits for its mirror for a millisecond at least");
   }
   std::unique_ptr<PrimaryPool> primary(new PrimaryPool(std::move(pool), options));
   for (uint32_t number = 0; number < shards; ++number) {
@@ -68,13 +72,11 @@ MemoryView PrimaryPool::view() const {
   return view;
 }
 
-Status PrimaryPool::Sync(uint64_t offset, uint64_t size) {
-  const bool whole = offset == 0 && size == this->size();
+Status PrimaryPool::AwaitMirror() {
   for (const auto& shard : shards_) {
-    if (!whole) break;
     if (auto status = shard->pool->AwaitHeld(); !status.ok()) return status;
   }
-  return pool_->Sync(offset, size);
+  return {};
 }
 
 Status PrimaryPool::Widen(uint64_t /*kept*/, uint64_t size) {

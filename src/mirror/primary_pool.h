@@ -51,9 +51,10 @@ class PrimaryPool final : public nvm::Pool {
   void RemoveIfCreated() override { pool_->RemoveIfCreated(); }
   // Refuses: the mirrors have the old size.
   Status Widen(uint64_t kept, uint64_t size) override;
-  // For all of the pool, it also waits for the mirror. Before that the pool is not closed cleanly: versions wait for
-  // the mirror, and are not settled.
-  Status Sync(uint64_t offset, uint64_t size) override;
+  Status Sync(uint64_t offset, uint64_t size) override { return pool_->Sync(offset, size); }
+  // Waits for the mirror in all shards. Before that the pool is not closed cleanly: versions wait for the mirror, and
+  // are not settled. Returns kUnavailable if a shard stops meanwhile. REQUIRES: no shard's thread runs.
+  Status AwaitMirror();
   Status SyncName() override { return pool_->SyncName(); }
   [[nodiscard]] format::BootId boot() const override { return pool_->boot(); }
   [[nodiscard]] bool holds_later() const override { return true; }

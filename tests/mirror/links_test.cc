@@ -30,8 +30,8 @@ class LinksTest : public MirrorFixture {
     mirrors_.clear();
   }
 
-  void Make(LinksOptions options = {}) {
-    options.timeout = kTimeout;
+  void Make(LinksOptions options = {}, Nanoseconds timeout = kTimeout) {
+    options.timeout = timeout;
     options.clock = &clock_;
     options.tell = [this](std::string_view line) { told_.emplace_back(line); };
     const auto keep = [this](uint64_t id) {
@@ -475,6 +475,30 @@ TEST_P(LinksTest, AMirrorThatComesAgainAndJoinsIsNotGivenUp) {
   EXPECT_TRUE(membership_->Counts(7));
 }
 
+TEST_P(LinksTest, TheTimeWithoutAMirrorBeginsWhenItsLinkHasEnded) {
+  Make({.goes_alone = true});
+  ASSERT_NE(ComeAndJoin(7), nullptr);
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  membership_->GiveUp(7);
+  links_->Look();
+  ASSERT_EQ(links_->size(), 0U);
+  clock_.now += kTimeout - std::chrono::milliseconds(1);
+  EXPECT_FALSE(links_->Look());
+  clock_.now += std::chrono::milliseconds(1);
+  EXPECT_TRUE(links_->Look());
+}
+
+// The process before it may have told its mirror a longer time.
+TEST_P(LinksTest, ANewProcessDoesNotGoOnAloneTooSoon) {
+  Make({.goes_alone = true}, std::chrono::milliseconds(10));
+  links_->Look();
+  clock_.now += std::chrono::milliseconds(format::kMirrorAloneAfterMax - 1);
+  EXPECT_FALSE(links_->Look());
+  clock_.now += std::chrono::milliseconds(1);
+  EXPECT_TRUE(links_->Look());
+  EXPECT_TRUE(links_->alone());
+}
+
 TEST_P(LinksTest, ALookTellsWhetherTheShardMayAnswerMore) {
   Make({.goes_alone = true});
   ASSERT_TRUE(Change(kFirst, 100, 1));
@@ -608,6 +632,26 @@ TEST_P(LinksTest, TheStreamKeepsForAWhileWhatALostMirrorNeeds) {
   EXPECT_EQ(stream_->released(), stream_->end()) << "it was gone for too long";
 }
 
+TEST_P(LinksTest, TheStreamKeepsWhatAMirrorNeedsThatIsLostAgainBeforeItIsInSync) {
+  Make();
+  MirrorEnd* mirror = ComeAndJoin(7);
+  MirrorEnd* const other = Come(8);
+  ASSERT_TRUE(mirror != nullptr && other != nullptr);
+  const Place from = mirror->follower->stored();
+  Go(mirror);
+  ASSERT_TRUE(Change(kFirst, 100, 1));
+  mirror = Come(7, from);
+  ASSERT_NE(mirror, nullptr);
+  stuck_ = mirror;
+  ASSERT_TRUE(Ok(mirror->follower->Join(*mirror->channel)));
+  Rest();
+  Go(mirror);
+  Rest();
+  EXPECT_EQ(other->follower->stored(), stream_->end());
+  EXPECT_EQ(stream_->released(), from);
+  EXPECT_NE(ComeAndJoin(7, from), nullptr);
+}
+
 TEST_P(LinksTest, AMirrorThatComesAgainTakesThePlaceOfItsOldLink) {
   Make();
   MirrorEnd* const old = ComeAndJoin(7);
@@ -628,6 +672,8 @@ TEST_P(LinksTest, TooManyMirrorsAreRefused) {
   EXPECT_EQ(links_->size(), Links::kLinksMax);
   EXPECT_NE(Come(3), nullptr) << "it comes again";
   EXPECT_EQ(links_->size(), Links::kLinksMax);
+  ASSERT_TRUE(Ok(membership_->Join(100)));
+  EXPECT_NE(Come(100), nullptr) << "it counts";
 }
 
 TEST_P(LinksTest, AMirrorWhoseTokenDoesNotCountAnyMoreIsGone) {

@@ -349,6 +349,13 @@ TEST_P(MirrorTest, AMirrorThatWasInSyncTakesItsMarkBackBeforeACopy) {
   EXPECT_TRUE(IsSame());
 }
 
+// The process before it may have died before the mark was on the medium.
+TEST_P(MirrorTest, AProcessWritesItsMarkBeforeACopyThoughThePoolHasIt) {
+  Make({false, 3});
+  ASSERT_TRUE(UntilInSync());
+  EXPECT_EQ(marks_, (std::vector<Mark>{{false, 3}, {true, 3}}));
+}
+
 TEST_P(MirrorTest, OneShardIsNotEnough) {
   silent_shard_ = 1;
   Make();
@@ -483,6 +490,15 @@ TEST_P(MirrorTest, AMirrorThatHearsNothingMayNotBePromotedOnceThePrimaryMayBeAlo
   clock_.now += kLookTime;
   ASSERT_TRUE(UntilInSync());
   EXPECT_TRUE(mirror_->may_be_promoted());
+}
+
+TEST_P(MirrorTest, AMirrorThatConnectsSlowlyGetsIn) {
+  ASSERT_NO_FATAL_FAILURE(Primary({.goes_alone = true, .timeout = std::chrono::milliseconds(200)}));
+  Make();
+  ASSERT_TRUE(Until([this] { return mirror_->state() == Mirror::State::kConnecting; }));
+  clock_.now += std::chrono::milliseconds(900);
+  ASSERT_TRUE(UntilInSync());
+  EXPECT_EQ(Told("the primary does not answer"), 0U);
 }
 
 // The primary may lose the link just after it has answered the Read, and the mirror may hear of the Read late.

@@ -1,4 +1,4 @@
-// The pool of a primary without a server: what Sync waits for.
+// The pool of a primary without a server: its options, and the wait for the mirror before a clean close.
 #include "mirror/primary_pool.h"
 
 #include <gtest/gtest.h>
@@ -61,33 +61,36 @@ TEST_F(PrimaryPoolTest, OnlyAPrimaryThatStopsNamesItsMirror) {
       EXPECT_EQ(Try({kStream, links, 7, kKeep}).ok(), stops);
       EXPECT_EQ(Try({kStream, links, 0, {}}).ok(), !stops);
       EXPECT_FALSE(Try({kStream, links, 7, {}}).ok());
+      LinksOptions too_soon = links;
+      too_soon.timeout = std::chrono::microseconds(999);
+      EXPECT_FALSE(Try({kStream, too_soon, 0, stops ? kKeep : Membership::Keep()}).ok());
     }
   }
 }
 
-TEST_F(PrimaryPoolTest, ASyncOfTheWholePoolWaitsForTheMirror) {
+TEST_F(PrimaryPoolTest, ACloseWaitsForTheMirrorInAllShards) {
   const auto pool = Make({});
-  EXPECT_TRUE(pool->Sync(0, pool->size()).ok()) << "all is held";
+  EXPECT_TRUE(pool->AwaitMirror().ok()) << "all is held";
   Change(*pool, 1);
-  EXPECT_TRUE(pool->Sync(0, format::kShardRecordsOffset).ok()) << "the superblocks are in no stream";
+  EXPECT_TRUE(pool->Sync(0, pool->size()).ok()) << "any thread may call it";
   EXPECT_EQ(waits_, 0);
-  EXPECT_EQ(pool->Sync(0, pool->size()).code(), Code::kUnavailable);
+  EXPECT_EQ(pool->AwaitMirror().code(), Code::kUnavailable);
   EXPECT_GT(waits_, 3);
   EXPECT_TRUE(pool->links(1).stopped());
 }
 
-TEST_F(PrimaryPoolTest, WithoutAMirrorThatCountsASyncWaitsForNobody) {
+TEST_F(PrimaryPoolTest, WithoutAMirrorThatCountsACloseWaitsForNobody) {
   const auto pool = Make({.sync = false});
   Change(*pool, 0);
   Change(*pool, 1);
-  EXPECT_TRUE(pool->Sync(0, pool->size()).ok());
+  EXPECT_TRUE(pool->AwaitMirror().ok());
   EXPECT_EQ(waits_, 0);
 }
 
 TEST_F(PrimaryPoolTest, APrimaryThatGoesOnAloneWaitsBeforeThat) {
   const auto pool = Make({.goes_alone = true});
   Change(*pool, 0);
-  EXPECT_TRUE(pool->Sync(0, pool->size()).ok());
+  EXPECT_TRUE(pool->AwaitMirror().ok());
   EXPECT_GT(waits_, 3);
   EXPECT_TRUE(pool->links(0).alone());
 }

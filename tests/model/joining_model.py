@@ -6,19 +6,20 @@
 
 The exit code is 0 only if every configuration holds and every planted defect is found.
 
-docs/mirror.md describes the design, and mirror_model.py has the bytes of one shard. Here a shard's stream is a number of
-puts. A mirror has stored a number of them, the first ones. The primary is one with "stop": without a mirror it answers
-nothing.
+docs/mirror.md describes the design, and mirror_model.py has the bytes of one shard. Here a shard's stream is a number
+of puts. A mirror has stored a number of them, the first ones. The primary is one with "stop": without a mirror it
+answers nothing.
 
-A mirror has a link to each shard. It makes a copy, or goes on where it was, and then asks each shard to let it join. The
-primary has one mirror that counts, for all shards. Its superblock names that mirror before any shard tells it that it
-has joined. Once the mirror has stored all up to the places at which it joined, in both shards, its superblock says that
-it is in sync. Then it says so to each shard. A shard answers only after it has heard this, and only what that mirror has
-stored. (The mirror's answers about its place take no time here. A late one only makes the primary answer later.)
+A mirror has a link to each shard. It makes a copy, or goes on where it was, and then asks each shard to let it join.
+The primary has one mirror that counts, for all shards. Its superblock names that mirror before any shard tells it that
+it has joined. Once the mirror has stored all up to the places at which it joined, in both shards, its superblock says
+that it is in sync. Then it says so to each shard. A shard answers only after it has heard this, and only what that
+mirror has stored. (The mirror's answers about its place take no time here. A late one only makes the primary answer
+later.)
 
 A link may be lost at any moment. The mirror may not notice that. Then it ends its other links, and comes again. Either
-process may start again. A write of a mirror's superblock may fail, and take effect or not. The operator may have the primary forget the mirror that counts, and does not promote it after
-that.
+process may start again. A write of the mark may fail, and take effect or not. (The other writes of superblocks do not
+fail here.) The operator may have the primary forget the mirror that counts, and does not promote it after that.
 
 The model checks:
 
@@ -160,7 +161,7 @@ def mirror_steps(c, s, m):
     if mirror.links == (None, None):
         # The shards tell the ends of their streams. All that the copy shows after that is in the streams, too.
         keeps = c.defect == "keeps-mark-while-copying" or (c.defect == "trusts-a-failed-write" and mirror.unsure)
-        copy = mirror._replace(mark=mirror.mark and keeps, whole=False, unsure=False, stored=s.end, links=(NEW, NEW), asks=False, life=s.life)
+        copy = Mirror(mirror.mark and keeps, False, False, s.end, (NEW, NEW), False, s.life)
         yield f"mirror {m} begins a copy", s._replace(mirrors=put_at(s.mirrors, m, copy)), ()
         if mirror.whole and mirror.life == s.life:
             yield f"mirror {m} comes again", with_mirror(s, m, links=(NEW, NEW), asks=True), ()
@@ -203,7 +204,8 @@ def in_sync(c, s, m):
         if s.fails < c.fails:
             for t in (with_mirror(s, m, whole=True), marked):
                 t = end_links(with_mirror(t, m, unsure=True), m)
-                yield f"the write of the mark of mirror {m} fails, mark: {t.mirrors[m].mark}", t._replace(fails=s.fails + 1), ()
+                t = t._replace(fails=s.fails + 1)
+                yield f"the write of the mark of mirror {m} fails, mark: {t.mirrors[m].mark}", t, ()
     if (mirror.mark and not mirror.unsure) or c.defect == "says-before-its-superblock":
         for shard in SHARDS:
             link = mirror.links[shard]

@@ -479,18 +479,7 @@ class PoolRun {
   }
   bool MayBePromoted(MirrorMachine& machine) {
     if (!goes_alone_) return machine.mark().in_sync;
-    // It hears first whether it has lost a link.
-    while (!machine.stuck && machine.in_sync() && HearsMore(machine)) {
-    }
-    return machine.in_sync() && !machine.stuck;
-  }
-  bool HearsMore(MirrorMachine& machine) {
-    try {
-      return machine.process()->Poll() > 0;
-    } catch (const server::Crash&) {
-      LoseMirror(machine);
-      return false;
-    }
+    return machine.process() != nullptr && machine.process()->may_be_promoted();
   }
   // Some moments count more than others. In most of them the mirror may not be promoted, and the check costs nothing.
   double ChanceOfCheck(const MirrorMachine& machine) {

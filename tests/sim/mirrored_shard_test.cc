@@ -94,6 +94,7 @@ class MirroredShardTest : public testing::Test {
       network_.Step();
       (void)shard_->links()->Poll();
     }
+    shard_->links()->Look();  // The time without a mirror begins.
     network_.RunUntil(network_.Now() + 2 * kMirrorTimeout);
     shard_->links()->Look();
     ASSERT_TRUE(shard_->links()->stopped());
