@@ -358,7 +358,8 @@ TEST_F(MirrorRoleTest, APrimaryWithAMirrorIsServedOnlyWithMirrors) {
   using enum MirrorRole;
   const auto open_with_mirrors = [](const CrashPool::Image& image) {
     auto nvm = std::make_unique<CrashPool>(image);
-    auto primary = mirror::PrimaryPool::Make(std::move(nvm), {}, 1, {journal::Stream::kCapacityMin, {}});
+    const auto keep = [](uint64_t /*id*/) { return Status(); };
+    auto primary = mirror::PrimaryPool::Make(std::move(nvm), {}, 1, {journal::Stream::kCapacityMin, {}, kId, keep});
     EXPECT_TRUE(primary.ok()) << primary.status().ToString();
     return FormattedPool::Take(*std::move(primary), {"device"}, {.shards = 0}).status();
   };
