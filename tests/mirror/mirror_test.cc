@@ -357,8 +357,10 @@ TEST_P(MirrorTest, AProcessWritesItsMarkBeforeACopyThoughThePoolHasIt) {
 }
 
 TEST_P(MirrorTest, OneShardIsNotEnough) {
-  silent_shard_ = 1;
+  rate_ = 200 << 20;
   Make();
+  ASSERT_TRUE(Until([this] { return mirror_->state() == Mirror::State::kCopying; }));
+  silent_shard_ = 1;
   ASSERT_TRUE(Until([this] { return mirror_->state() == Mirror::State::kJoining; }));
   Rest();
   EXPECT_EQ(mirror_->state(), Mirror::State::kJoining);
