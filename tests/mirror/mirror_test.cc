@@ -631,8 +631,8 @@ class HostilePrimaryOfMirrorTest : public MirrorTest {
     for (format::MirrorHello& stream : streams_) stream = {{7}, 0, 0, 3, 0, 0};
   }
   void TearDown() override {
+    channels_ = {};  // They are offered the primary's pool.
     MirrorTest::TearDown();
-    channels_ = {};
   }
   // Takes the links of these shards.
   void Accept(std::initializer_list<uint32_t> shards, size_t bytes = sizeof(Greeting)) {
