@@ -20,8 +20,8 @@
 //
 // hash seed: a secret. The server tells it to the clients that it lets in, and no program prints it.
 //
-// mirrors: what the pool is among mirrored pools (docs/mirror.md). Zeroes in a pool of a version before
-// kMirroredVersion.
+// mirrors: says whether the pool is a primary's or a mirror's (docs/mirror.md). These bytes are zeroes in a pool of an
+// earlier version.
 #pragma once
 
 #include <array>

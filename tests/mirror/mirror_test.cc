@@ -116,16 +116,20 @@ class MirrorTest : public fabric::FabricTest {
     Change(static_cast<uint32_t>(random_.Uniform(kShardsOfPrimary)), random_.Uniform(kBytesOfShard - size), size,
            random_.Next());
   }
+  [[nodiscard]] format::HelloReply HelloOfPrimary() const {
+    format::HelloReply hello{};
+    hello.magic = format::kHelloMagic;
+    hello.protocol_version = format::kProtocolVersion;
+    hello.pool_uuid = of_primary_.uuid;
+    hello.geometry = of_primary_.geometry;
+    hello.hash_seed = of_primary_.hash_seed;
+    return hello;
+  }
   void Admit(std::unique_ptr<fabric::Incoming> incoming) {
     const auto request = LoadAs<format::HelloRequest>(incoming->peer_data());
     EXPECT_EQ(request.role, format::Role::kMirror);
     if (!admits_) return;
-    format::HelloReply reply{};
-    reply.magic = format::kHelloMagic;
-    reply.protocol_version = format::kProtocolVersion;
-    reply.pool_uuid = of_primary_.uuid;
-    reply.geometry = of_primary_.geometry;
-    reply.hash_seed = of_primary_.hash_seed;
+    format::HelloReply reply = HelloOfPrimary();
     fabric::Region* const offer[] = {readable_.get()};
     ++admitted_;
     if (gate_) {
@@ -203,7 +207,7 @@ class MirrorTest : public fabric::FabricTest {
 
   void Step() {
     Pump();
-    StepPrimary();
+    if (primary_steps_) StepPrimary();
     if (mirror_) (void)mirror_->Poll();
     clock_.now += std::chrono::microseconds(10);
   }
@@ -237,6 +241,7 @@ class MirrorTest : public fabric::FabricTest {
   std::array<std::optional<nvm::Writer>, kShardsOfPrimary> writers_;
   format::Superblock of_primary_ = MirrorSuperblock();
   bool admits_ = true;
+  bool primary_steps_ = true;
   size_t admitted_ = 0;
   std::unique_ptr<server::Gate> gate_;    // Null: the primary demands no token.
   std::optional<uint32_t> silent_shard_;  // It does nothing.
@@ -627,7 +632,7 @@ class HostilePrimaryOfMirrorTest : public MirrorTest {
  protected:
   void SetUp() override {
     MirrorTest::SetUp();
-    admits_ = false;
+    primary_steps_ = false;
     for (format::MirrorHello& stream : streams_) stream = {{7}, 0, 0, 3, 0, 0};
   }
   void TearDown() override {
@@ -640,29 +645,12 @@ class HostilePrimaryOfMirrorTest : public MirrorTest {
       std::unique_ptr<fabric::Incoming> incoming;
       ASSERT_TRUE(Until([&] { return (incoming = listener_->Poll()) != nullptr; }));
       Greeting greeting{};
-      greeting.hello.magic = format::kHelloMagic;
-      greeting.hello.protocol_version = format::kProtocolVersion;
-      greeting.hello.pool_uuid = of_primary_.uuid;
-      greeting.hello.geometry = of_primary_.geometry;
-      greeting.hello.hash_seed = of_primary_.hash_seed;
+      greeting.hello = HelloOfPrimary();
       greeting.stream = streams_[shard];
       fabric::Region* const offer[] = {readable_.get()};
       channels_[shard] = *incoming->Accept({server_.queue.get(), offer, BytesOf(greeting).first(bytes)});
       ASSERT_TRUE(Until([&] { return channels_[shard]->connected(); }));
     }
-  }
-  void Step() {
-    Pump();
-    (void)mirror_->Poll();
-    clock_.now += std::chrono::microseconds(10);
-  }
-  template <class Done>
-  testing::AssertionResult Until(Done&& done) {
-    for (size_t step = 0; step < world_->patience() / 10; ++step) {
-      if (done()) return testing::AssertionSuccess();
-      Step();
-    }
-    return testing::AssertionFailure() << "it never happened: " << mirror_->last_error().ToString();
   }
   testing::AssertionResult UntilTold(const std::string& words) {
     return Until([&] { return Told(words) == 1; });

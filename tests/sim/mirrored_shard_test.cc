@@ -83,6 +83,11 @@ class MirroredShardTest : public testing::Test {
     mirror_ = std::make_unique<MirrorMachine>(network_, pool_->superblock(), std::move(options));
     mirror_->Start();
   }
+  void ServeMirrorAndClient() {
+    ASSERT_NO_FATAL_FAILURE(Serve());
+    Mirror(1);
+    ASSERT_TRUE(ConnectClient());
+  }
   void MirrorDies() {
     mirror_->Kill();
     mirror_.reset();
@@ -252,9 +257,7 @@ TEST_F(MirroredShardTest, NoClientIsServedBeforeAMirrorIsInSync) {
 }
 
 TEST_F(MirroredShardTest, APutIsAnsweredAndReadOnceTheMirrorHasStoredIt) {
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   ASSERT_TRUE(PutAndWait("key", "first").ok());
   mirror_->stuck = true;
   const auto came = Put("key", "second");
@@ -268,9 +271,7 @@ TEST_F(MirroredShardTest, APutIsAnsweredAndReadOnceTheMirrorHasStoredIt) {
 }
 
 TEST_F(MirroredShardTest, APromotedMirrorHasEachPutThatWasAnswered) {
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   std::vector<std::string> keys;
   std::vector<std::string> values;
   for (int i = 0; i < 60; ++i) {
@@ -286,9 +287,7 @@ TEST_F(MirroredShardTest, APromotedMirrorHasEachPutThatWasAnswered) {
 }
 
 TEST_F(MirroredShardTest, WithoutItsMirrorTheShardStopsAndGetsGoOn) {
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   ASSERT_TRUE(PutAndWait("key", "first").ok());
   MirrorDies();
   const auto came = Put("key", "second");
@@ -329,9 +328,7 @@ TEST_F(MirroredShardTest, WithoutItsMirrorTheShardGoesOnAloneIfItMay) {
 }
 
 TEST_F(MirroredShardTest, AShardThatIsNeverIdleStopsToo) {
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   ASSERT_TRUE(PutAndWait("key", "first").ok());
   steps_per_tidy_ = UINT64_MAX;
   MirrorDies();
@@ -392,9 +389,7 @@ TEST_F(MirroredShardTest, TheLimitOfATokensClientsCountsNoMirrors) {
 
 // The stream has room for some of them only.
 TEST_F(MirroredShardTest, PutsOfMoreThanTheStreamGoToASlowMirror) {
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   std::vector<std::shared_ptr<std::optional<Status>>> all;
   for (int i = 0; i < 60; ++i) {
     all.push_back(Put("key" + std::to_string(i), std::string(12'000, static_cast<char>('a' + i % 26))));
@@ -416,9 +411,7 @@ TEST_F(MirroredShardTest, PutsOfMoreThanTheStreamGoToASlowMirror) {
 TEST_F(MirroredShardTest, ARefusedCommitEndsItsReservation) {
   options_.reservations_per_client = 2;
   of_client_.put_path = PutPath::kReserve;
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   client_rests_ = true;
   const Came a = Put("a", "1");
   const Came b = Put("b", "2");
@@ -443,9 +436,7 @@ TEST_F(MirroredShardTest, ARefusedCommitEndsItsReservation) {
 TEST_F(MirroredShardTest, ACommitThatWaitsWhenTheShardStopsEndsItsReservation) {
   options_.reservations_per_client = 1;
   of_client_.put_path = PutPath::kReserve;
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   mirror_->stuck = true;
   const Came a = Put("a", "1");
   Rest(500);
@@ -463,9 +454,7 @@ TEST_F(MirroredShardTest, AClientGetsTheSpaceThatItWaitsForWhenTheShardStops) {
   options_.slots_per_client = kSlots;
   of_client_.put_path = PutPath::kReserve;
   of_client_.ack = Ack::kPlaced;
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   mirror_->stuck = true;
   std::vector<Came> all;
   for (uint32_t i = 0; i < kSlots + 2; ++i) all.push_back(Put("key" + std::to_string(i), "value"));
@@ -503,9 +492,7 @@ TEST_F(MirroredShardTest, AClientGetsSpaceIfTheShardStopsInTheMiddleOfTheRequest
 TEST_F(MirroredShardTest, ARefusedDelegatedPutEndsItsChunk) {
   of_client_.put_path = PutPath::kDelegate;
   steps_per_tidy_ = 500;  // No chunk gets too old.
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   const std::vector<std::string> keys = KeysOfOneHead(5);
   for (int i = 0; i < 3; ++i) {  // The first ones ask for a chunk, and learn of its region.
     ASSERT_TRUE(PutAndWait(keys[0], "v0").ok());
@@ -538,9 +525,7 @@ TEST_F(MirroredShardTest, ARefusedDelegatedPutEndsItsChunk) {
 TEST_F(MirroredShardTest, ARefusedDelegatedPutEndsTheOlderChunk) {
   of_client_.put_path = PutPath::kDelegate;
   steps_per_tidy_ = 500;  // No chunk gets too old.
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   const std::vector<std::string> keys = KeysOfOneHead(20);
   size_t next = 0;
   for (; delegated() < 8; ++next) {  // The first chunk is full then.
@@ -554,9 +539,7 @@ TEST_F(MirroredShardTest, ARefusedDelegatedPutEndsTheOlderChunk) {
 }
 
 TEST_F(MirroredShardTest, RequestsThatWaitForTheMirrorEndWhenTheShardStops) {
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   mirror_->stuck = true;
   const Came put = Put("key", "value");
   Rest(500);
@@ -571,9 +554,7 @@ TEST_F(MirroredShardTest, RequestsThatWaitForTheMirrorEndWhenTheShardStops) {
 
 TEST_F(MirroredShardTest, RequestsThatWaitForAWriterEndWhenTheShardStops) {
   of_client_.put_path = PutPath::kReserve;
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   client_rests_ = true;
   (void)Put("key", "value");
   ASSERT_TRUE(Until([&] { return versions().in_flight() == 1; }));
@@ -587,9 +568,7 @@ TEST_F(MirroredShardTest, RequestsThatWaitForAWriterEndWhenTheShardStops) {
 // No cleaner runs, so there is no room before the shard stops, nor after that.
 TEST_F(MirroredShardTest, RequestsThatWaitForRoomEndWhenTheShardStops) {
   of_client_.put_path = PutPath::kReserve;
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   Came last;
   for (int i = 0; i < 2000 && !shard_->parked().awaits_room(); ++i) {
     last = Put("key" + std::to_string(i), std::string(20'000, 'v'));
@@ -603,9 +582,7 @@ TEST_F(MirroredShardTest, RequestsThatWaitForRoomEndWhenTheShardStops) {
 
 // The shard hears of both at the same time.
 TEST_F(MirroredShardTest, APutThatTheMirrorHasStoredIsAnsweredWhenTheShardStops) {
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   mirror_->stuck = true;
   const Came put = Put("key", "value");
   Rest(500);
@@ -620,9 +597,7 @@ TEST_F(MirroredShardTest, APutThatTheMirrorHasStoredIsAnsweredWhenTheShardStops)
 
 // The medium damages the entry. It names the older version then, so the newer one has to wait for its entry again.
 TEST_F(MirroredShardTest, APutWhoseEntryIsNotHeldIsNotAnsweredWhenTheShardStops) {
-  ASSERT_NO_FATAL_FAILURE(Serve());
-  Mirror(1);
-  ASSERT_TRUE(ConnectClient());
+  ASSERT_NO_FATAL_FAILURE(ServeMirrorAndClient());
   mirror_->stuck = true;
   const Came older = Put("key", "older");
   Rest(500);
