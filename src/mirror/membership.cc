@@ -9,7 +9,7 @@ Status Membership::Join(uint64_t id) {
     if (keep_) {
       if (auto status = keep_(id); !status.ok()) return status;
     }
-    counts_.store(id, std::memory_order_relaxed);
+    counts_.store(id, std::memory_order_release);
   }
   return Counts(id) ? Status() : Status(Code::kConflict, "another mirror counts");
 }

@@ -32,7 +32,7 @@ class Membership {
   // A shard goes on alone without this mirror. So another one may join all shards. REQUIRES: the primary may go on
   // alone, so `keep` is empty. Otherwise the mirror may be promoted, and no other one may join ("lets-another-join").
   void GiveUp(uint64_t id);
-  [[nodiscard]] bool Counts(uint64_t id) const { return counts_.load(std::memory_order_relaxed) == id; }
+  [[nodiscard]] bool Counts(uint64_t id) const { return counts_.load(std::memory_order_acquire) == id; }
 
   // A mirror that joins stores what the streams have, in one shard and then in another. Each shard that hears of this
   // calls Progress. The number tells the other shards that the mirror is not stuck.
@@ -44,7 +44,8 @@ class Membership {
 
   const Keep keep_;
   std::mutex mutex_;  // Of the changes.
-  // Shards read it, and act later if it was old. So it needs no order.
+  // The release in Join pairs with the acquire in Counts: a shard that finds the id finds the superblock written. A
+  // shard that finds an old id acts later.
   std::atomic<uint64_t> counts_;
   std::atomic<uint64_t> progress_{0};
 };
